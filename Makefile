@@ -1,0 +1,37 @@
+# make quickstart   set up, then run the example sweep      make test    set up, then every check
+# make setup        the environment alone                   make check   the checks alone
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: quickstart test setup check lock
+
+quickstart: setup
+	$(BIN)/gridlaw run examples/quickstart.yaml
+
+test: setup check
+
+setup: $(READY)
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+check:
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+# Exact versions for every install; run after a change of the ranges in pyproject.toml.
+# The "+cpu" of a CPU-only torch is dropped: the lock names the release, the index decides the build.
+lock:
+	$(BIN)/pip-compile --quiet --extra dev --strip-extras --no-header --no-emit-options \
+		--no-annotate --allow-unsafe \
+		--upgrade-package torch==2.13.0 --upgrade-package triton==3.7.1 \
+		--output-file requirements.lock pyproject.toml
+	sed -i 's/+cpu$$//' requirements.lock
