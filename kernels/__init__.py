@@ -1,0 +1,1 @@
+"""How numbers are rounded: grids, recipes, the quantized linear layer. Knows nothing of sweeps."""
