@@ -1,0 +1,1 @@
+"""The question and the answer: spec, plan, records, gaps, laws and fits, as pure functions on values."""

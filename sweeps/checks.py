@@ -1,0 +1,193 @@
+"""What must hold between the parts of a sweep: shapes, blocks, budgets, and nothing twice.
+
+Each check takes the values that the spec stands for and names the key that the user can change.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from kernels.recipes import PRESETS, Recipe
+from sweeps.budget import Budget, format_tokens, resolve
+from sweeps.counts import flops_per_token, linear_layers, non_embedding_parameters
+from sweeps.errors import Problem
+from sweeps.runspec import ModelShape, Training
+
+MIN_STEPS = 4
+"""Fewest optimizer steps of a horizon: warm-up, a stable step, and a cooldown worth the name."""
+
+MAX_CELLS = 100_000
+
+
+def check_shapes(shapes: Sequence[ModelShape]) -> Iterator[Problem]:
+    """Heads must divide the width, and rotary embeddings need an even head width."""
+    for index, shape in enumerate(shapes):
+        if shape.width % shape.num_heads:
+            yield Problem(
+                key=f"models[{index}].width",
+                value=str(shape.width),
+                message=f"not divisible by heads = {shape.num_heads}",
+            )
+        elif shape.head_width % 2:
+            yield Problem(
+                key=f"models[{index}].heads",
+                value=str(shape.num_heads),
+                message=f"gives heads of width {shape.head_width}; rotary embeddings need it even",
+            )
+
+
+def check_distinct(
+    keys: Sequence[str], values: Sequence[Hashable], texts: Sequence[str]
+) -> Iterator[Problem]:
+    """No two entries may be the same thing, nor different things of one name.
+
+    Args:
+        keys: Where each entry stands.
+        values: What it means.
+        texts: What it is called.
+    """
+    meant: dict[Hashable, str] = {}
+    called: dict[str, str] = {}
+    for key, value, text in zip(keys, values, texts, strict=True):
+        if meant.setdefault(value, key) != key:
+            message = f"is the same as {meant[value]}"
+            yield Problem(key=key, value=text, message=message)
+        elif called.setdefault(text, key) != key:
+            message = f"names {called[text]} as well; give one of them another name"
+            yield Problem(key=f"{key}.name", value=text, message=message)
+
+
+def numbered(key: str, entries: Sequence[object]) -> list[str]:
+    """`models[0]`, `models[1]`, ..."""
+    return [f"{key}[{index}]" for index in range(len(entries))]
+
+
+def check_reserved(recipes: Sequence[Recipe]) -> Iterator[Problem]:
+    """A preset's name means the preset; results under it must not come from something else."""
+    for index, recipe in enumerate(recipes):
+        preset = PRESETS.get(recipe.name)
+        if preset is not None and replace(preset, name="") != replace(recipe, name=""):
+            yield Problem(
+                key=f"recipes[{index}].name",
+                value=recipe.name,
+                message="is the name of a preset that means something else",
+            )
+
+
+def check_batch(training: Training) -> Iterator[Problem]:
+    """A batch holds whole sequences."""
+    sequences, rest = divmod(training.batch_tokens, training.context)
+    if rest:
+        near = [count * training.context for count in (sequences, sequences + 1) if count]
+        yield Problem(
+            key="train.batch",
+            value=f"{training.batch_tokens}tok",
+            message=f"not a multiple of context = {training.context}; near it are "
+            + " and ".join(f"{tokens}tok" for tokens in near),
+        )
+
+
+def check_blocks(
+    shapes: Sequence[ModelShape], recipes: Sequence[Recipe], batch_tokens: int
+) -> Iterator[Problem]:
+    """Each contraction axis of a quantized GEMM must hold whole blocks."""
+    for index, shape in enumerate(shapes):
+        for name, size in (("width", shape.width), ("mlp_width", shape.mlp_width)):
+            blocks = [_uneven_block(shape, recipe, size) for recipe in recipes]
+            yield from _name_uneven(f"models[{index}].{name}", str(size), size, recipes, blocks)
+    tokens = [recipe.wgrad.block for recipe in recipes]
+    yield from _name_uneven("train.batch", f"{batch_tokens}tok", batch_tokens, recipes, tokens)
+
+
+def check_globs(shapes: Sequence[ModelShape], recipes: Sequence[Recipe]) -> Iterator[Problem]:
+    """A BF16 exemption that matches no layer of any model is a typing error."""
+    names = {layer.name for shape in shapes for layer in linear_layers(shape)}
+    for index, recipe in enumerate(recipes):
+        for rule in recipe.rules:
+            if not any(fnmatchcase(name, rule.pattern) for name in names):
+                yield Problem(
+                    key=f"recipes[{index}].bf16_layers",
+                    value=rule.pattern,
+                    message="matches no layer; layers are called as in blocks.0.attention.query "
+                    "and blocks.0.mlp.down",
+                )
+
+
+def check_budgets(
+    budgets: Sequence[Budget],
+    shapes: Sequence[ModelShape],
+    trainings: Sequence[Training],
+    vocab_size: int,
+) -> Iterator[Problem]:
+    """A horizon needs a few steps, and its cooldown must not start inside the warm-up."""
+    for index, budget in enumerate(budgets):
+        for shape, training in zip(shapes, trainings, strict=True):
+            horizon = resolve(
+                budget,
+                N=non_embedding_parameters(shape),
+                flops_per_token=flops_per_token(
+                    shape, vocab_size=vocab_size, context=training.context
+                ),
+                batch_tokens=training.batch_tokens,
+            )
+            message = _too_short(horizon, training)
+            if message:
+                yield Problem(
+                    key=f"budgets[{index}]",
+                    value=budget.text,
+                    message=f"is {format_tokens(horizon)} for model {shape.name}, {message}",
+                )
+                break
+
+
+def check_size(models: int, recipes: int, budgets: int, seeds: int) -> Problem | None:
+    """The product of the axes is bounded."""
+    cells = models * recipes * budgets * seeds
+    if cells <= MAX_CELLS:
+        return None
+    return Problem(
+        key="sweep spec",
+        value=f"{models} models x {recipes} recipes x {budgets} budgets x {seeds} seeds",
+        message=f"makes {cells} cells; at most {MAX_CELLS} can be planned at once",
+    )
+
+
+def _too_short(horizon: int, training: Training) -> str:
+    steps = horizon // training.batch_tokens
+    if steps < MIN_STEPS:
+        return f"{steps} of the {MIN_STEPS} optimizer steps that a budget needs at least"
+    trunk = training.branch_tokens(horizon)
+    if trunk < training.warmup_tokens:
+        return (
+            f"and its cooldown would start at {format_tokens(trunk)}, inside the warm-up of "
+            f"{format_tokens(training.warmup_tokens)}"
+        )
+    return ""
+
+
+def _uneven_block(shape: ModelShape, recipe: Recipe, size: int) -> int:
+    """A block of the recipe that a layer lays on an axis of this size unevenly, or 1."""
+    blocks = (recipe.fprop.block, recipe.dgrad.block)
+    layers = linear_layers(shape) if any(size % block for block in blocks) else ()
+    for layer in layers:
+        features = (layer.in_features, layer.out_features)
+        for block, length in zip(blocks, features, strict=True):
+            if length == size and size % block and recipe.quantizes(layer.name):
+                return block
+    return 1
+
+
+def _name_uneven(
+    key: str, text: str, size: int, recipes: Sequence[Recipe], blocks: Sequence[int]
+) -> Iterator[Problem]:
+    bad = [
+        (recipe.name, block) for recipe, block in zip(recipes, blocks, strict=True) if size % block
+    ]
+    if bad:
+        name, block = bad[0]
+        more = f" and of {len(bad) - 1} more" if len(bad) > 1 else ""
+        yield Problem(
+            key=key,
+            value=text,
+            message=f"not divisible by the block {block} of recipe {name}{more}",
+        )

@@ -1,0 +1,72 @@
+"""What a training run reports while it goes: values that `train()` yields.
+
+Losses are in nats per token. Tokens count from the start of training along the path that the
+number belongs to: the trunk (`horizon` is None) or the cooldown branch of one horizon. A value may
+be non-finite only in `Diverged`. Standard library only: this also runs on a bare GPU node.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepMetrics:
+    """Means over the optimizer steps since the last report.
+
+    Attributes:
+        horizon: Token budget of the cooldown branch, None on the trunk.
+        step: Optimizer steps done along this path.
+        tokens: Training tokens seen along this path.
+        loss: Training loss, nats per token.
+        learning_rate: Of the last step.
+        gradient_norm: Global, before clipping.
+        tokens_per_second: Since the last report.
+        seconds: Training time of the whole run so far, over all attempts.
+    """
+
+    horizon: int | None
+    step: int
+    tokens: int
+    loss: float
+    learning_rate: float
+    gradient_norm: float
+    tokens_per_second: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """The measurement at exactly the planned token count; only these enter gaps and fits.
+
+    Attributes:
+        tokens: D, equal to the horizon.
+        loss: Validation loss through the recipe's own forward pass, nats per token.
+        loss_se: Its standard error over validation sequences.
+        loss_bf16: The same weights through a BF16 forward pass.
+        train_loss: Mean training loss over the last 5 % of tokens.
+        eval_tokens: Validation tokens read.
+        bytes_per_token: Of the validation text, for bits per byte = loss / (ln 2 * bytes_per_token).
+        unigram_entropy: Of the training tokens, nats per token: what a model without context
+            could reach, so that a reader sees how much was learnt.
+    """
+
+    tokens: int
+    loss: float
+    loss_se: float
+    loss_bf16: float
+    train_loss: float
+    eval_tokens: int
+    bytes_per_token: float
+    unigram_entropy: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diverged:
+    """The run's result is that it does not train: loss or gradient left the finite numbers."""
+
+    horizon: int | None
+    step: int
+    tokens: int
+    detail: str
+
+
+TrainEvent = StepMetrics | Endpoint | Diverged

@@ -1,0 +1,90 @@
+"""From pydantic's validation errors to problems in the words of the person who wrote the spec."""
+
+import json
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from sweeps.errors import Problem
+
+MESSAGES = {
+    "missing": "is required",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must match {pattern}",
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "multiple_of": "must be a multiple of {multiple_of}",
+    "finite_number": "must be a finite number",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "tuple_type": "must be a list, as in [a, b]",
+    "too_short": "needs at least {min_length}",
+    "too_long": "takes at most {max_length}, got {actual_length}",
+    "model_type": "must be a mapping of keys to values",
+    "model_attributes_type": "must be a mapping of keys to values",
+    "invalid_key": "keys must be text",
+    "value_error": "{error}",
+}
+"""By pydantic's error type; what is missing here falls back on pydantic's own sentence."""
+
+
+def problems_of(
+    error: ValidationError, top: type[BaseModel], sections: Mapping[str, type[BaseModel]]
+) -> list[Problem]:
+    """One problem for each thing that pydantic found.
+
+    Args:
+        error: What validation raised.
+        top: The model of the top-level keys.
+        sections: The model of the keys below each top-level key, for suggestions.
+    """
+    problems = []
+    for found in error.errors(include_url=False):
+        if found["type"] == "too_short" and found["input"]:  # it lost entries named on their own
+            continue
+        path = [part for part in found["loc"] if not str(part).startswith("<")]
+        if found["type"] == "invalid_key":  # its place is the mapping; the key is the value
+            path = path[:-1]
+        value = "" if found["type"] == "missing" else shown(found["input"])
+        if found["type"] == "extra_forbidden":
+            model = top if len(path) == 1 else sections[str(path[0])]
+            message = unknown(str(path[-1]), list(model.model_fields))
+        else:
+            context = found.get("ctx", {})
+            message = MESSAGES.get(found["type"], found["msg"]).format(**context)
+        problems.append(Problem(key=key_of(path), value=value, message=message))
+    return problems
+
+
+def unknown(key: str, known: Sequence[str]) -> str:
+    """Sentence about an unknown key with the closest known one, or with all of them."""
+    close = get_close_matches(key.lower(), known, n=1)
+    if close:
+        return f"unknown key; did you mean {close[0]!r}?"
+    return f"unknown key; the keys here are {', '.join(known)}"
+
+
+def key_of(path: Sequence[int | str]) -> str:
+    """`models[0].width` from ("models", 0, "width")."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".") or "sweep spec"
+
+
+def shown(value: Any) -> str:
+    """A value as a user would write it, at most 80 characters."""
+    try:
+        text = (
+            value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+        )
+    except ValueError:  # a list within itself, or thousands of digits
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}..."

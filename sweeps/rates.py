@@ -1,0 +1,110 @@
+"""How fast a run will go on this machine: what was measured before, else a model of the cost.
+
+    seconds per token = FLOPs per token / FLOPS_PER_SECOND
+                      + quantized elements per token / ELEMENTS_PER_SECOND
+                      + STEP_SECONDS / tokens per step
+
+for one slot of one core. When runs of other kinds were measured here, the model is corrected by
+the median ratio of measured to modelled time, so that a faster machine is believed at once.
+"""
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from kernels.recipes import Recipe
+from sweeps.counts import flops_per_token, quantized_elements_per_token
+from sweeps.records import RunRecord
+from sweeps.runspec import ModelShape, RunSpec
+
+FLOPS_PER_SECOND = 3e10
+"""BF16 GEMMs and attention of small models on one core, everything between them included."""
+
+ELEMENTS_PER_SECOND = 4e7
+"""Elements scaled, rounded or transformed on one core by the CPU kernels."""
+
+STEP_SECONDS = 0.02
+"""What an optimizer step costs whatever its batch: the optimizer and the calls."""
+
+EVAL_COST = 2 / 3
+"""Cost of an evaluation token in training tokens: two forward passes, without backward."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What decides the speed of a run; names are left empty."""
+
+    model: ModelShape
+    recipe: Recipe
+    vocab_size: int
+    context: int
+    batch_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Training speed by kind of run, and how many run at once.
+
+    Attributes:
+        measured: Tokens per second of one slot.
+        slots: Runs carried out at the same time.
+        correction: Measured over modelled seconds, for kinds never measured.
+    """
+
+    measured: Mapping[Kind, float] = field(default_factory=dict)
+    slots: int = 1
+    correction: float = 1.0
+
+    def tokens_per_second(self, spec: RunSpec) -> float:
+        """Training speed of a run in one slot."""
+        known = self.measured.get(kind_of(spec))
+        return known or 1 / (modelled_seconds_per_token(spec) * self.correction)
+
+
+def rates_from(records: Iterable[RunRecord], *, slots: int) -> Rates:
+    """Rates out of the training curves of earlier runs on this machine."""
+    speeds: dict[Kind, list[float]] = {}
+    specs: dict[Kind, RunSpec] = {}
+    for record in records:
+        kind = kind_of(record.spec)
+        speeds.setdefault(kind, []).extend(
+            point.tokens_per_second for point in record.curve if point.tokens_per_second > 0
+        )
+        specs[kind] = record.spec
+    measured = {kind: median(values) for kind, values in speeds.items() if values}
+    ratios = [
+        1 / speed / modelled_seconds_per_token(specs[kind]) for kind, speed in measured.items()
+    ]
+    return Rates(measured=measured, slots=slots, correction=median(ratios) if ratios else 1.0)
+
+
+def kind_of(spec: RunSpec) -> Kind:
+    """The run's kind."""
+    return Kind(
+        model=replace(spec.model, name=""),
+        recipe=replace(spec.recipe, name=""),
+        vocab_size=spec.tokenizer.vocab_size,
+        context=spec.training.context,
+        batch_tokens=spec.training.batch_tokens,
+    )
+
+
+def modelled_seconds_per_token(spec: RunSpec) -> float:
+    """The module's formula for one run."""
+    shape, training = spec.model, spec.training
+    flops = flops_per_token(shape, vocab_size=spec.tokenizer.vocab_size, context=training.context)
+    elements = quantized_elements_per_token(shape, spec.recipe, batch_tokens=training.batch_tokens)
+    return (
+        flops / FLOPS_PER_SECOND
+        + elements / ELEMENTS_PER_SECOND
+        + STEP_SECONDS / training.batch_tokens
+    )
+
+
+def makespan(seconds: Iterable[float], slots: int) -> float:
+    """Seconds until all jobs are done when each free slot takes the next in order."""
+    ends = [0.0] * slots
+    for job in seconds:
+        heapq.heapreplace(ends, ends[0] + job)
+    return max(ends)

@@ -1,0 +1,108 @@
+"""The cell bootstrap: what is drawn, that it repeats, how fast, and how often it covers."""
+
+from time import process_time
+
+import numpy as np
+import pytest
+
+from sweeps.fits.bootstrap import bootstrap, draw_weights
+from sweeps.fits.parametric import optimize, polish
+from sweeps.fits.points import Points, make_points
+from sweeps.laws import Array, Chinchilla, loss
+from tests.sweeps.fits.made_points import TRUTH, columns, noisy, surface
+
+
+def draws(points: Points, *, resamples: int = 200, seed: int = 0, delta: float = 1e-3) -> Array:
+    law = Chinchilla(x0=points.center[0], y0=points.center[1])
+    best = optimize(law, points, delta=delta)
+    return bootstrap(law, points, best, resamples=resamples, seed=seed)
+
+
+def test_one_seed_gives_one_result_and_another_seed_another() -> None:
+    points = noisy(4, 5, 0.004)
+    np.testing.assert_array_equal(draws(points, seed=4), draws(points, seed=4))
+    assert not np.array_equal(draws(points, seed=4), draws(points, seed=5))
+
+
+def test_row_order_does_not_reach_the_draws() -> None:
+    points = noisy(4, 5, 0.004)
+    shuffled = make_points(*columns(points, list(range(20))[::-1]))
+    np.testing.assert_array_equal(draws(points), draws(shuffled))
+
+
+def test_the_seeds_of_a_cell_are_drawn_together() -> None:
+    cells = noisy(4, 5, 0.004)
+    points = make_points(*(np.repeat(a, 3) for a in (cells.N, cells.D, cells.loss)))
+    weights = draw_weights(points, resamples=50, seed=0)
+    by_cell = weights.reshape(50, 20, 3)
+    assert (by_cell == by_cell[:, :, :1]).all()
+    assert (by_cell[:, :, 0].sum(axis=1) == 20).all()
+
+
+def test_every_resample_determines_the_law() -> None:
+    points = noisy(3, 4, 0.004)
+    weights = draw_weights(points, resamples=2000, seed=1)
+    assert len(weights) == 2000
+    for row in weights:
+        held = row > 0
+        assert len(np.unique(points.N[held])) >= 3
+        assert len(np.unique(points.D[held])) >= 3
+        assert held.sum() >= 5
+
+
+def test_recipes_on_the_same_cells_see_the_same_resamples() -> None:
+    first, second = noisy(4, 5, 0.004, seed=1), noisy(4, 5, 0.004, seed=2)
+    np.testing.assert_array_equal(
+        draw_weights(first, resamples=20, seed=3), draw_weights(second, resamples=20, seed=3)
+    )
+
+
+def test_a_refit_is_the_fit_of_the_rows_that_were_drawn() -> None:
+    points = noisy(4, 6, 0.004)
+    law = Chinchilla(x0=points.center[0], y0=points.center[1])
+    best = optimize(law, points, delta=3e-3)
+    found = bootstrap(law, points, best, resamples=5, seed=0)
+    for row, weights in zip(found, draw_weights(points, resamples=5, seed=0), strict=True):
+        drawn = make_points(
+            *columns(points, np.repeat(np.arange(24), weights.astype(int)).tolist())
+        )
+        alone, _ = polish(law, best.theta[None], drawn, np.ones((1, 24)), 3e-3, best.bounds)
+        assert row == pytest.approx(alone[0], abs=2e-3)
+
+
+def test_the_spread_grows_with_the_noise() -> None:
+    spread = [
+        float(np.std(draws(noisy(5, 6, sigma), delta=sigma)[:, 3])) for sigma in (0.001, 0.01)
+    ]
+    assert 3 < spread[1] / spread[0] < 30
+
+
+@pytest.mark.slow
+def test_four_thousand_refits_of_240_rows_take_less_than_ten_seconds_of_processor_time() -> None:
+    N, D = np.geomspace(5e7, 1e10, 24), np.geomspace(1e9, 3e11, 10)
+    N, D = np.repeat(N, 10), np.tile(D, 24)
+    noise = np.random.default_rng(0).normal(0, 0.005, 240)
+    points = make_points(N, D, surface(N, D) * np.exp(noise))
+    begin = process_time()
+    assert len(draws(points, resamples=4000)) == 4000
+    assert process_time() - begin < 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sizes", "budgets", "least"), [(3, 4, 0.82), (4, 6, 0.85)])
+def test_intervals_cover_the_truth_about_as_often_as_they_say(
+    sizes: int, budgets: int, least: float
+) -> None:
+    covered = []
+    center = np.array([2e8]), np.array([5e9])
+    for seed in range(60):
+        points = noisy(sizes, budgets, 0.003, seed)
+        law = Chinchilla(x0=points.center[0], y0=points.center[1])
+        found = draws(points, resamples=300, seed=seed, delta=4e-3)
+        values = np.column_stack([law.constants(found), loss(law, found, *center)])
+        truth = [*(TRUTH[name] for name in law.parameters), *surface(*center)]
+        low, high = np.quantile(values, [0.025, 0.975], axis=0)
+        covered.append((low <= truth) & (truth <= high))
+    rates = np.mean(covered, axis=0)
+    # 60 data sets at a true rate of 0.92 have a standard error of 0.035.
+    assert (rates >= least).all(), rates

@@ -1,0 +1,159 @@
+"""Expansion: deterministic, one run for each identity, a baseline beside every quantized cell."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from kernels.recipes import BF16_RECIPE
+from sweeps.counts import flops_per_token, non_embedding_parameters
+from sweeps.plan import Plan, Role, expand, plan_json, price
+from sweeps.rates import Rates
+from sweeps.spec import parse_spec
+from tests.sweeps.specs import CORPUS, SPECS, mapping, train
+
+
+def planned(**changes) -> Plan:
+    return expand(parse_spec(mapping(**changes)), CORPUS)
+
+
+@settings(max_examples=40, deadline=None)
+@given(written=SPECS)
+def test_any_spec_expands_the_same_twice_and_whatever_the_order_of_its_keys(written):
+    spec = parse_spec(written)
+    plan = expand(spec, CORPUS)
+    assert expand(spec, CORPUS) == plan
+    turned = json.loads(json.dumps(spec.model_dump(mode="json"), sort_keys=True))
+    assert expand(parse_spec(turned), CORPUS) == plan
+
+
+@settings(max_examples=40, deadline=None)
+@given(written=SPECS)
+def test_every_quantized_cell_has_a_baseline_that_differs_in_the_recipe_alone(written):
+    plan = expand(parse_spec(written), CORPUS)
+    runs = {run.run_id: run for run in plan.runs}
+    baselines = {(cell.run_id, cell.horizon) for cell in plan.cells if cell.role is Role.BASELINE}
+    for cell in plan.cells:
+        run = runs[cell.run_id]
+        assert cell.horizon in run.horizons
+        assert run.spec.recipe.is_bf16 == (cell.role is Role.BASELINE)
+        partner = replace(run.spec, recipe=BF16_RECIPE)
+        assert (partner.run_id, cell.horizon) in baselines
+
+
+@settings(max_examples=40, deadline=None)
+@given(written=SPECS)
+def test_runs_are_distinct_and_are_those_of_the_cells(written):
+    plan = expand(parse_spec(written), CORPUS)
+    ids = [run.run_id for run in plan.runs]
+    assert len(set(ids)) == len(ids)
+    assert ids == [run.spec.run_id for run in plan.runs]
+    asked = {(cell.run_id, cell.horizon) for cell in plan.cells}
+    assert len(asked) == len(plan.cells)
+    assert asked == {(run.run_id, horizon) for run in plan.runs for horizon in run.horizons}
+    for run in plan.runs:
+        assert list(run.horizons) == sorted(set(run.horizons))
+        assert all(horizon % run.spec.training.batch_tokens == 0 for horizon in run.horizons)
+
+
+def test_a_missing_baseline_is_added_once_for_each_model_seed_and_budget():
+    models = [{"layers": n, "width": 64, "heads": 2} for n in (1, 2)]
+    plan = planned(
+        models=models, recipes=["ufp4", "e2m1-ref"], seeds=[0, 1], budgets=["100ktok", "1Mtok"]
+    )
+    roles = Counter((cell.role, cell.is_baseline_added) for cell in plan.cells)
+    assert roles == {(Role.BASELINE, True): 8, (Role.QUANTIZED, False): 16}
+    assert len(plan.runs) == 4 + 8
+
+
+def test_a_baseline_that_was_asked_for_is_not_added_again():
+    asked, added = planned(recipes=["ufp4", "bf16"]), planned(recipes=["ufp4"])
+    assert not any(cell.is_baseline_added for cell in asked.cells)
+    assert any(cell.is_baseline_added for cell in added.cells)
+    assert asked.sweep_id == added.sweep_id
+    assert {run.run_id for run in asked.runs} == {run.run_id for run in added.runs}
+
+
+def test_budgets_of_one_run_share_its_trunk():
+    plan = planned(recipes=["bf16"], budgets=["1Mtok", "200ktok"])
+    (run,) = plan.runs
+    assert run.horizons == (195 * 1024, 977 * 1024)
+    trunk = (977 - 195) * 1024  # a fifth of 977 steps is 195.4
+    assert run.spec.branch_tokens(977 * 1024) == trunk
+    assert run.tokens == trunk + 195 * 1024 + 39 * 1024
+    assert run.flops == run.tokens * run.flops_per_token
+    shape = run.spec.model
+    assert run.N == non_embedding_parameters(shape)
+    assert run.flops_per_token == flops_per_token(shape, vocab_size=257, context=32)
+
+
+def test_a_cell_keeps_its_budget_as_written():
+    plan = planned(recipes=["bf16"], budgets=["20tpp", "1.5Mtok", "2e12flops"])
+    N = plan.runs[0].N
+    flops = plan.runs[0].flops_per_token
+    wanted = {"20tpp": 20 * N, "1.5Mtok": 1_500_000, "2e12flops": 2e12 / flops}
+    assert {cell.budget for cell in plan.cells} == set(wanted)
+    for cell in plan.cells:
+        assert abs(cell.horizon - wanted[cell.budget]) <= 512
+
+
+def test_two_budgets_that_meet_for_a_model_are_one_cell_there():
+    plan = planned(recipes=["bf16"], budgets=["1000ktok", "1000100tok"])
+    assert [cell.budget for cell in plan.cells] == ["1000ktok"]
+
+
+def test_longer_budgets_are_the_same_runs_in_another_sweep():
+    short, long = planned(budgets=["1Mtok"]), planned(budgets=["1Mtok", "4Mtok"])
+    assert {run.run_id for run in short.runs} == {run.run_id for run in long.runs}
+    assert short.sweep_id != long.sweep_id
+
+
+def test_a_sweep_id_is_its_name_and_what_it_runs():
+    plan = planned()
+    assert plan.sweep_id.startswith("small-")
+    assert len(plan.sweep_id) == len("small-") + 8
+    content = plan.sweep_id.removeprefix("small-")
+    assert planned(name="other", purpose="why").sweep_id == f"other-{content}"
+    moved = replace(CORPUS, path="/elsewhere")
+    assert expand(parse_spec(mapping()), moved).sweep_id == plan.sweep_id
+    for changes in (
+        {"seeds": [1]},
+        {"train": train(weight_decay=0.2)},
+        {"eval": {"held_out": 0.1}},
+        {"tokenizer": {"bpe": 300}},
+        {"models": [{"layers": 3, "width": 64, "heads": 2}]},
+    ):
+        assert planned(**changes).sweep_id != plan.sweep_id
+
+
+def test_baselines_start_first_and_within_each_kind_the_longest_does():
+    models = [{"layers": n, "width": 64, "heads": 2} for n in (1, 3, 2)]
+    runs = planned(models=models, recipes=["ufp4", "bf16"]).runs
+    order = [(run.spec.recipe.name, run.spec.model.num_layers) for run in runs]
+    assert order == [("bf16", 3), ("bf16", 2), ("bf16", 1)] + [("ufp4", n) for n in (3, 2, 1)]
+
+
+def test_the_json_has_the_totals_that_a_reader_asks_for():
+    plan = planned(budgets=["100ktok", "20tpp"])
+    cost = price(plan, {}, Rates(slots=2))
+    shown = json.loads(json.dumps(plan_json(plan, cost), allow_nan=False))
+    for key in ("cells", "runs", "reused", "tokens", "flops", "eta_seconds"):
+        assert shown[key] == getattr(cost, key)
+    assert len(shown["planned_cells"]) == shown["cells"] == 4
+    assert len(shown["planned_runs"]) == shown["runs"] == 2
+    (model,) = shown["models"]
+    assert model["N"] == sum(model["parameters"][part] for part in ("attention", "mlp", "norms"))
+    assert 0 < model["quantizable_share"] < 1
+    assert sum(run["tokens"] for run in shown["planned_runs"]) == shown["tokens"]
+
+
+@pytest.mark.slow
+def test_ten_thousand_cells_are_planned_in_seconds():
+    models = [{"layers": n, "width": 64, "heads": 2} for n in range(1, 11)]
+    grid = {"format": ["e2m1", "int4"], "sr": [[], ["dy"], ["x", "dy"], ["x"], ["w"]]}
+    budgets = [f"{n}Mtok" for n in range(1, 11)]
+    plan = planned(models=models, recipes=[], grid=grid, seeds=list(range(10)), budgets=budgets)
+    assert len(plan.cells) == 11_000
+    assert len(plan.runs) == 1_100

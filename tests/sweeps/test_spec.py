@@ -1,0 +1,179 @@
+"""What a valid spec means, and that YAML, JSON and the notebook object are one thing."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+
+from kernels.formats import E2M1, INT4
+from kernels.recipes import PRESETS, compose
+from sweeps.errors import InputError
+from sweeps.runspec import CorpusKind, Mlp, Seeds, TokenizerKind, TokenizerRef
+from sweeps.sections import ModelSection, TrainSection, auto_learning_rate
+from sweeps.spec import SweepSpec, load_spec, parse_spec, pin_corpus, spec_text
+from tests.sweeps.specs import SPECS, mapping, train
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@settings(max_examples=50, deadline=None)
+@given(written=SPECS)
+def test_yaml_spec_and_json_all_say_the_same(written, tmp_path_factory):
+    spec = parse_spec(written)
+    file = tmp_path_factory.mktemp("spec") / "sweep.yaml"
+    file.write_text(yaml.safe_dump(written, allow_unicode=True), encoding="utf-8")
+    assert load_spec(file) == spec
+    assert parse_spec(json.loads(spec.model_dump_json())) == spec
+    assert SweepSpec(**written) == spec
+    file.write_text(spec_text(spec), encoding="utf-8")
+    assert load_spec(file) == spec
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)
+def test_every_example_is_a_valid_spec_named_as_its_file(file):
+    assert load_spec(file).name == file.stem
+
+
+def test_a_model_gets_its_name_and_mlp_width_from_its_shape():
+    usual = ModelSection(layers=2, width=48, heads=3).shape()
+    assert (usual.name, usual.mlp_width, usual.mlp) == ("2x48h3", 128, Mlp.SWIGLU)
+    assert ModelSection(layers=2, width=64, heads=4).shape().mlp_width == 176  # 170.7 rounded up
+    squared = ModelSection(layers=1, width=64, heads=4, mlp=Mlp.RELU2).shape()
+    assert (squared.name, squared.mlp_width) == ("1x64h4-relu2", 256)
+    own = ModelSection(layers=1, width=64, heads=4, mlp_width=96).shape()
+    assert (own.name, own.mlp_width) == ("1x64h4-m96", 96)
+    assert ModelSection(layers=1, width=64, heads=4, name="tiny").shape().name == "tiny"
+
+
+def test_a_compact_recipe_is_what_compose_makes_of_it():
+    spec = parse_spec(
+        mapping(
+            models=[{"layers": 2, "width": 96, "heads": 2}],
+            recipes=[
+                "e2m1-ref",
+                {"format": "int4", "rht": ["wgrad", "fprop"], "sr": ["dy"]},
+                {"format": "e2m1", "name": "mine", "rht": ["dgrad"], "block": 32, "rht_size": 32},
+            ],
+        )
+    )
+    assert spec.all_recipes() == (
+        PRESETS["e2m1-ref"],
+        compose(INT4, name="int4-rht.fprop.wgrad-sr.dy", rht=["fprop", "wgrad"], sr=["dy"]),
+        compose(E2M1, name="mine", rht=["dgrad"], block=32, rht_size=32),
+    )
+
+
+def test_bf16_layers_keep_the_layers_that_their_globs_match():
+    entry = {"format": "int4", "bf16_layers": ["blocks.0.*", "*.down"]}
+    recipe = parse_spec(mapping(recipes=[entry])).all_recipes()[0]
+    assert not recipe.quantizes("blocks.0.attention.query")
+    assert not recipe.quantizes("blocks.1.mlp.down")
+    assert recipe.quantizes("blocks.1.mlp.up")
+
+
+def test_a_grid_adds_every_combination_once_beside_the_listed_recipes():
+    every = ["fprop", "dgrad", "wgrad"]
+    grid = {"format": ["e2m1", "int4"], "rht": [[], ["wgrad"], every], "sr": [[], ["dy"]]}
+    names = [recipe.name for recipe in parse_spec(mapping(grid=grid)).all_recipes()]
+    assert len(names) == 2 + 12 - 1  # int4 with all of it is the listed ufp4
+    assert names[:4] == ["bf16", "ufp4", "e2m1", "e2m1-sr.dy"]
+    assert "int4-rht.wgrad-sr.dy" in names
+    alone = parse_spec(mapping(recipes=[], grid=grid))
+    assert len(alone.all_recipes()) == 12
+
+
+def test_one_integer_seeds_all_streams_and_a_mapping_each_alone():
+    spec = parse_spec(mapping(seeds=[3, {"data": 1, "rht": 2}]))
+    assert spec.all_seeds() == (
+        Seeds(init=3, data=3, sr=3, rht=3),
+        Seeds(init=0, data=1, sr=0, rht=2),
+    )
+
+
+def test_the_tokenizer_is_bytes_or_a_bpe_of_its_size():
+    assert parse_spec(mapping()).tokenizer_ref() == TokenizerRef()
+    bpe = parse_spec(mapping(tokenizer={"bpe": 512})).tokenizer_ref()
+    assert bpe == TokenizerRef(kind=TokenizerKind.BPE, vocab_size=512)
+
+
+def test_warmup_becomes_whole_steps_and_numbers_stay_as_written():
+    section = TrainSection(context=32, batch="1024tok", warmup="10ktok", learning_rate=0.003)
+    training = section.training(ModelSection(layers=1, width=64, heads=4).shape())
+    assert training.warmup_tokens == 10 * 1024
+    assert (training.learning_rate, training.cooldown) == (0.003, 0.2)
+
+
+def test_the_automatic_learning_rate_falls_as_the_cube_root_of_size_up_to_a_cap():
+    assert auto_learning_rate(190_000_000) == 9.73e-4
+    assert auto_learning_rate(8 * 190_000_000) == pytest.approx(9.73e-4 / 2, rel=2e-3)
+    assert auto_learning_rate(3_200_000_000) == pytest.approx(3.81e-4, rel=5e-3)
+    assert auto_learning_rate(50_000) == 0.01
+    spec = parse_spec(mapping(train=train(learning_rate="auto")))
+    assert spec.train.training(spec.shapes()[0]).learning_rate == 0.01
+
+
+def test_an_exponent_without_a_point_is_a_number_in_yaml(tmp_path):
+    file = tmp_path / "sweep.yaml"
+    text = yaml.safe_dump(mapping(train=train(learning_rate=1)))
+    file.write_text(text.replace("learning_rate: 1", "learning_rate: 4e-3"), encoding="utf-8")
+    assert load_spec(file).train.learning_rate == 0.004
+
+
+def test_a_relative_corpus_counts_from_the_files_folder(tmp_path, monkeypatch):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("some text", encoding="utf-8")
+    file = tmp_path / "sweep.yaml"
+    file.write_text(yaml.safe_dump(mapping(corpus="texts/*.txt")), encoding="utf-8")
+    monkeypatch.chdir(tmp_path.parent)
+    spec = load_spec(file)
+    assert spec.corpus == str(tmp_path / "texts" / "*.txt")
+    ref = pin_corpus(spec)
+    assert (ref.kind, ref.num_documents, ref.num_bytes) == (CorpusKind.TEXT, 1, 9)
+
+
+def test_the_stdlib_corpus_needs_no_path():
+    ref = pin_corpus(parse_spec(mapping()))
+    assert (ref.kind, ref.path) == (CorpusKind.STDLIB, "")
+    assert ref.num_bytes > 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "must hold keys such as name and models, but is empty"),
+        (b"- a\n- b\n", "but is a list"),
+        (b"just text", "but is a str"),
+        (b"name: a\nmodels: [1,\n", "line 3 is not YAML"),
+        (b"name: a\nname: b\n", "line 2 is not YAML: the key 'name' stands twice"),
+        (b"train:\n  batch: 1tok\n  batch: 2tok\n", "line 3 is not YAML: the key 'batch'"),
+        (b"name: !!python/object:os.system x\n", "line 1 is not YAML"),
+        (b"? [a]\n: 1\n", "line 1 is not YAML: a key must be one word"),
+        (b"name: \xff\xfe\n", "is not UTF-8 text"),
+        (b"name: a\x00b\n", "is not YAML"),
+        (b"n: " + b"9" * 5000, "is not YAML"),
+    ],
+)
+def test_a_file_that_is_no_mapping_is_refused_in_one_sentence(content, sentence, tmp_path):
+    file = tmp_path / "sweep.yaml"
+    file.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        load_spec(file)
+    assert str(caught.value).startswith(f"sweep file {file}")
+    assert sentence in str(caught.value)
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"there is no sweep file .*gone\.yaml"):
+        load_spec(tmp_path / "gone.yaml")
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        load_spec(tmp_path)
+
+
+def test_merge_keys_are_allowed_beside_a_key_that_overrides_them(tmp_path):
+    file = tmp_path / "sweep.yaml"
+    text = yaml.safe_dump(mapping(models=[]))
+    models = "models:\n- &small {layers: 1, width: 64, heads: 2}\n- {<<: *small, layers: 2}\n"
+    file.write_text(text.replace("models: []\n", models), encoding="utf-8")
+    assert [shape.num_layers for shape in load_spec(file).shapes()] == [1, 2]

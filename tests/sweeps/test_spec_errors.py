@@ -1,0 +1,166 @@
+"""Each mistake in a spec gives one problem that names its key and value in the user's words."""
+
+import math
+
+import pytest
+
+from sweeps.errors import SpecError
+from sweeps.spec import SweepSpec, parse_spec
+from tests.sweeps.specs import mapping, train
+
+OWN = {"format": "int4", "rht": ["wgrad"]}
+MODEL = {"layers": 2, "width": 64, "heads": 2}
+LOOP: list[object] = []
+LOOP.append(LOOP)
+
+MISTAKES = [
+    # what is written, key, value, words of the message
+    ({"modles": 3}, "modles", "3", "unknown key; did you mean 'models'?"),
+    ({"zzz": "x"}, "zzz", "x", "unknown key; the keys here are name, purpose, models"),
+    ({"models": [MODEL | {"haeds": 1}]}, "models[0].haeds", "1", "did you mean 'heads'"),
+    ({"train": train(contxt=3)}, "train.contxt", "3", "did you mean 'context'"),
+    ({"recipes": [OWN | {"rth": []}]}, "recipes[0].rth", "[]", "did you mean 'rht'"),
+    ({"tokenizer": {"bpe": 512, "bp": 1}}, "tokenizer.bp", "1", "did you mean 'bpe'"),
+    ({"seeds": [{"int": 1}]}, "seeds[0].int", "1", "did you mean 'init'"),
+    ({"grid": {"formats": [], "format": ["int4"]}}, "grid.formats", "[]", "mean 'format'"),
+    ({"eval": {"token": "1ktok"}}, "eval.token", "1ktok", "did you mean 'tokens'"),
+    ({"name": "My Sweep"}, "name", "My Sweep", "must match ^[a-z0-9]"),
+    ({"name": ""}, "name", "", "must match"),
+    ({"name": 7}, "name", "7", "must be text"),
+    ({"name": "x" * 100}, "name", "x" * 77 + "...", "at most 48 characters"),
+    ({"models": []}, "models", "[]", "needs at least 1"),
+    ({"models": MODEL}, "models", '{"layers": 2, "width": 64, "heads": 2}', "must be a list"),
+    ({"models": [3]}, "models[0]", "3", "must be a mapping of keys to values"),
+    ({"models": LOOP}, "models[0]", "a list", "must be a mapping"),
+    ({"models": [{"layers": 2, "width": 64}]}, "models[0].heads", "", "is required"),
+    ({"models": [MODEL | {"width": 33, "heads": 2}], "recipes": ["bf16"]}, "models[0].width", "33",
+     "not divisible by heads = 2"),
+    ({"models": [MODEL | {"width": 48, "heads": 16}]}, "models[0].heads", "16", "width 3; rotary"),
+    ({"models": [MODEL | {"width": 40}]}, "models[0].width", "40",
+     "not divisible by the block 16 of recipe ufp4"),
+    ({"models": [MODEL | {"mlp_width": 100}]}, "models[0].mlp_width", "100", "block 16 of recipe"),
+    ({"models": [MODEL | {"width": -64}]}, "models[0].width", "-64", "must be at least 8"),
+    ({"models": [MODEL | {"width": 10**9}]}, "models[0].width", "1000000000", "at most 65536"),
+    ({"models": [MODEL | {"width": math.nan}]}, "models[0].width", "NaN", "a whole number"),
+    ({"models": [MODEL | {"layers": "2"}]}, "models[0].layers", "2", "must be a whole number"),
+    ({"models": [MODEL | {"layers": True}]}, "models[0].layers", "true", "must be a whole number"),
+    ({"models": [MODEL | {"mlp": "gelu"}]}, "models[0].mlp", "gelu", "'swiglu' or 'relu2'"),
+    ({"models": [MODEL, MODEL | {"name": "b"}]}, "models[1]", "b", "is the same as models[0]"),
+    ({"models": [MODEL | {"name": "b"}, MODEL | {"name": "b", "layers": 1}]}, "models[1].name", "b",
+     "names models[0] as well"),
+    ({"recipes": []}, "recipes", "", "needs at least one recipe, or a grid"),
+    ({"recipes": "bf16"}, "recipes", "bf16", "must be a list"),
+    ({"recipes": ["bf61"]}, "recipes[0]", "bf61", "the presets are bf16, e2m1-ref, ufp4"),
+    ({"recipes": [4]}, "recipes[0]", "4", "must be a mapping"),
+    ({"recipes": [{"format": "int5"}]}, "recipes[0].format", "int5", "choose one of e2m1"),
+    ({"recipes": [{"format": "bf16"}]}, "recipes[0].format", "bf16", "bf16 is a recipe by itself"),
+    ({"recipes": [{"format": "int4", "rht": ["x"]}]}, "recipes[0].rht[0]", "x",
+     "must be 'fprop', 'dgrad' or 'wgrad'"),
+    ({"recipes": [{"format": "int4", "rht": "wgrad"}]}, "recipes[0].rht", "wgrad", "be a list"),
+    ({"recipes": [{"format": "int4", "sr": ["dy", "dy"]}]}, "recipes[0].sr", '["dy", "dy"]',
+     "names something twice"),
+    ({"recipes": [OWN | {"block": 24}]}, "recipes[0].block", "24", "must be a multiple of 16"),
+    ({"recipes": [OWN | {"rht_size": 12}]}, "recipes[0].rht_size", "12", "must be 4, 8, 16"),
+    ({"recipes": [OWN | {"rht_size": 32}]}, "recipes[0]",
+     '{"format": "int4", "rht": ["wgrad"], "rht_size": 32}', "does not divide the block 16"),
+    ({"recipes": [OWN | {"bf16_layers": ["block0*"]}]}, "recipes[0].bf16_layers", "block0*",
+     "matches no layer"),
+    ({"recipes": [OWN | {"name": "bf16"}]}, "recipes[0].name", "bf16", "the name of a preset"),
+    ({"recipes": ["ufp4", {"format": "int4", "rht": ["wgrad", "fprop", "dgrad"], "sr": ["dy"]}]},
+     "recipes[1]", "int4-rht.fprop.dgrad.wgrad-sr.dy", "is the same as recipes[0]"),
+    ({"grid": {"format": ["int4", "e1m2"]}}, "grid.format[1]", "e1m2", "same as grid.format[0]"),
+    ({"grid": {"format": ["int4"], "rht": [[], ["wgrad"], ["wgrad"]]}}, "grid.rht[2]",
+     '["wgrad"]', "is the same as grid.rht[1]"),
+    ({"grid": {"format": ["int4"], "sr": [["dy"], "x"]}}, "grid.sr[1]", "x", "must be a list"),
+    ({"budgets": []}, "budgets", "[]", "needs at least 1"),
+    ({"budgets": "1Mtok"}, "budgets", "1Mtok", "must be a list"),
+    ({"budgets": ["20"]}, "budgets[0]", "20", "has no unit; write it with one of tok, ktok"),
+    ({"budgets": [20]}, "budgets[0]", "20", "has no unit"),
+    ({"budgets": ["1mtok"]}, "budgets[0]", "1mtok", "did you mean Mtok?"),
+    ({"budgets": ["1e30tok"]}, "budgets[0]", "1e30tok", "at most 1e+15tok"),
+    ({"budgets": ["2ktok"]}, "budgets[0]", "2ktok", "2 of the 4 optimizer steps"),
+    ({"budgets": ["11ktok"]}, "budgets[0]", "11ktok", "inside the warm-up of 10.2ktok"),
+    ({"budgets": ["1Mtok", "1000ktok"]}, "budgets[1]", "1000ktok", "is the same as budgets[0]"),
+    ({"seeds": []}, "seeds", "[]", "needs at least 1"),
+    ({"seeds": [0, {"init": 0}]}, "seeds[1]", "init=0 data=0 sr=0 rht=0", "same as seeds[0]"),
+    ({"seeds": [-1]}, "seeds[0]", "-1", "must be at least 0"),
+    ({"seeds": [2**40]}, "seeds[0]", str(2**40), "must be at most 2147483647"),
+    ({"seeds": ["a"]}, "seeds[0]", "a", "must be a whole number"),
+    ({"seeds": 0}, "seeds", "0", "must be a list"),
+    ({"corpus": ""}, "corpus", "", "must not be empty"),
+    ({"tokenizer": "bpe"}, "tokenizer", "bpe", "must be 'byte'"),
+    ({"tokenizer": {"bpe": 256}}, "tokenizer.bpe", "256", "must be at least 258"),
+    ({"tokenizer": {"bpe": 10**6}}, "tokenizer.bpe", "1000000", "must be at most 65536"),
+    ({"train": train(context=128, batch="4ktok")}, "train.batch", "4000tok",
+     "not a multiple of context = 128; near it are 3968tok and 4096tok"),
+    ({"train": train(context=2048)}, "train.batch", "1024tok", "near it are 2048tok"),
+    ({"train": train(batch=1024)}, "train.batch", "1024", "has no unit; write it with one of tok"),
+    ({"train": train(warmup="2tpp")}, "train.warmup", "2tpp", "unknown unit 'tpp'"),
+    ({"train": train(learning_rate="fast")}, "train.learning_rate", "fast", "must be 'auto'"),
+    ({"train": train(learning_rate=math.inf)}, "train.learning_rate", "Infinity", "must be "),
+    ({"train": train(learning_rate=math.nan)}, "train.learning_rate", "NaN", "a finite number"),
+    ({"train": train(learning_rate=0)}, "train.learning_rate", "0", "must be above 0"),
+    ({"train": train(cooldown=1.5)}, "train.cooldown", "1.5", "must be at most 0.9"),
+    ({"train": train(weight_decay=-1)}, "train.weight_decay", "-1", "must be at least 0"),
+    ({"train": train(beta2=1)}, "train.beta2", "1", "must be below 1"),
+    ({"train": train(gradient_clip=True)}, "train.gradient_clip", "true", "must be a number"),
+    ({"eval": {"held_out": 2}}, "eval.held_out", "2", "must be at most 0.5"),
+    ({"eval": {"tokens": "0tok"}}, "eval.tokens", "0tok", "must be above 0"),
+    ({3: 4}, "sweep spec", "3", "keys must be text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "key", "value", "words"), MISTAKES)
+def test_one_mistake_is_one_problem_with_key_and_value(changes, key, value, words):
+    with pytest.raises(SpecError) as caught:
+        parse_spec(mapping() | changes)
+    assert len(caught.value.problems) == 1, caught.value
+    problem = caught.value.problems[0]
+    assert (problem.key, problem.value) == (key, value)
+    assert words in problem.message
+    assert "\n" not in str(problem)
+    assert "pydantic" not in str(problem)
+
+
+def test_every_problem_is_reported_at_once():
+    with pytest.raises(SpecError) as caught:
+        parse_spec({"name": "A", "models": [{"width": 0}], "budgets": ["1"], "train": {}, "x": 1})
+    assert {problem.key for problem in caught.value.problems} == {
+        *("name", "models[0].width", "models[0].layers", "models[0].heads", "budgets[0]"),
+        *("train.context", "train.batch", "train.warmup", "x"),
+    }
+    with pytest.raises(SpecError) as caught:
+        parse_spec(mapping(models=[MODEL | {"width": 40}], budgets=["2ktok", "3ktok"]))
+    assert [problem.key for problem in caught.value.problems] == [
+        *("models[0].width", "budgets[0]", "budgets[1]"),
+    ]
+
+
+def test_the_notebook_object_is_refused_in_the_same_words():
+    with pytest.raises(SpecError, match=r"budgets\[0\] = 20: has no unit"):
+        SweepSpec(**mapping(budgets=["20"]))
+    with pytest.raises(SpecError, match="must be a mapping"):
+        SweepSpec.model_validate([1])
+
+
+def test_a_layer_that_stays_in_bf16_needs_no_whole_blocks():
+    odd = MODEL | {"mlp_width": 104}
+    exempt = {"format": "int4", "bf16_layers": ["*.mlp.*"]}
+    parse_spec(mapping(models=[odd], recipes=[exempt]))
+    with pytest.raises(SpecError, match="mlp_width = 104"):
+        parse_spec(mapping(models=[odd], recipes=[exempt | {"bf16_layers": ["*.up"]}]))
+
+
+def test_tokens_of_a_batch_must_hold_whole_blocks():
+    section = train(context=24, batch="1032tok")
+    parse_spec(mapping(train=section, recipes=["bf16"]))
+    with pytest.raises(SpecError, match=r"train.batch = 1032tok: not divisible by the block 16"):
+        parse_spec(mapping(train=section))
+
+
+def test_a_sweep_too_large_to_plan_is_refused_before_anything_is_laid_out():
+    with pytest.raises(SpecError, match="makes 200000 cells; at most 100000"):
+        parse_spec(mapping(budgets=[f"{n}Mtok" for n in range(1, 101)], seeds=list(range(1000))))
+    lists = [["wgrad"]] * 64
+    with pytest.raises(SpecError, match=r"grid = .*makes 4096 recipes; at most 1024"):
+        parse_spec(mapping(grid={"format": ["int4"], "rht": lists, "block": [16] * 64}))
