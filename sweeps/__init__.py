@@ -1,1 +1,1 @@
-"""The question and the answer: spec, plan, records, gaps, laws and fits, as pure functions on values."""
+"""The question and the answer as pure functions on values: spec, plan, records, gaps, fits."""

@@ -18,8 +18,9 @@ from sweeps.endpoints import Row, rows
 from sweeps.fits.fit import RESAMPLES, fit, refuse
 from sweeps.fits.points import recipe_points
 from sweeps.fits.result import Fit, Solution, curve
-from sweeps.gaps import Gap, GapTable, pair
+from sweeps.gaps import GapTable, pair
 from sweeps.measured import distinct, measured
+from sweeps.paired import Gap
 from sweeps.plain import plain
 from sweeps.records import RunRecord
 from sweeps.sentences import learnt, sentences

@@ -1,5 +1,6 @@
-"""What can go wrong at a border, as one tree. Soft outcomes (a diverged run, an unidentified
-constant) are data and not here.
+"""What can go wrong at a border, as one tree.
+
+Soft outcomes (a diverged run, an unidentified constant) are data and not here.
 
     GridlawError            exit 1   HTTP 500
     ├── InputError          exit 2   HTTP 422   the request makes no sense; names key and value

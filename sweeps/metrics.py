@@ -44,7 +44,7 @@ class Endpoint:
         loss_bf16: The same weights through a BF16 forward pass.
         train_loss: Mean training loss over the last 5 % of tokens.
         eval_tokens: Validation tokens read.
-        bytes_per_token: Of the validation text, for bits per byte = loss / (ln 2 * bytes_per_token).
+        bytes_per_token: Of the validation text; bits per byte = loss / (ln 2 * bytes_per_token).
         unigram_entropy: Of the training tokens, nats per token: what a model without context
             could reach, so that a reader sees how much was learnt.
     """

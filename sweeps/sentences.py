@@ -5,7 +5,9 @@ from collections.abc import Sequence
 
 from sweeps.endpoints import Row
 from sweeps.fits.result import Fit
-from sweeps.gaps import Gap, GapSummary, GapTable
+from sweeps.gaps import GapTable
+from sweeps.paired import Gap
+from sweeps.summaries import GapSummary
 
 LISTED = 12
 """Items named one by one before the rest is counted."""

@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 from kernels.recipes import BF16_RECIPE, Rule
-from sweeps.gaps import Missing, pair
+from sweeps.gaps import pair
+from sweeps.paired import Missing
 from sweeps.records import Outcome
 from sweeps.runspec import COSMETIC, RunSpec, Seeds
 from tests.sweeps.made_runs import made_grid, made_run, made_spec

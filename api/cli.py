@@ -1,0 +1,234 @@
+"""The terminal's front door: `gridlaw VERB`. What each verb takes, and what errors become.
+
+    exit code 0     done; a diverged run is a result, not an error
+    exit code 1     could not be done: no such sweep, store in use, failed runs, an unforeseen error
+    exit code 2     the request makes no sense: options, sweep file, corpus
+    exit code 130   interrupted; the same command goes on
+
+Errors are one sentence on standard error. Verbs import what they need when they are called, so
+that `--help` is there at once.
+"""
+
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from sweeps.errors import GridlawError, InputError
+
+if TYPE_CHECKING:
+    from orchestrator.settings import Settings
+
+app = typer.Typer(
+    name="gridlaw",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+SpecFile = Annotated[
+    Path, typer.Argument(metavar="SPEC", help="Sweep file (YAML).", show_default=False)
+]
+Sweep = Annotated[
+    str,
+    typer.Argument(
+        metavar="SWEEP",
+        help="Id of a sweep, its name, or the start of its id.",
+        show_default=False,
+    ),
+]
+Home = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        metavar="DIR",
+        help="Folder that holds everything [default: $GRIDLAW_HOME, else .gridlaw here].",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Write to this file.", show_default=False),
+]
+
+
+@app.callback()
+def gridlaw() -> None:
+    """Scaling-law experiments for low-precision training: one sweep file in, gaps and curves out.
+
+    Start with `gridlaw plan SPEC` to see what a sweep takes, then `gridlaw run SPEC` to carry it
+    out on this machine. Everything is kept in one folder, the home; the same command again goes on
+    where it stood. Settings are environment variables that start with GRIDLAW_.
+    """
+
+
+@app.command()
+def run(spec: SpecFile, home: Home = None, as_json: Json = False) -> None:
+    """Carry a sweep out on this machine and print its answer.
+
+    Shows the plan and the progress on standard error, and the answer on standard output: each
+    endpoint with its gap to BF16, the fits, and where report, runs and MLflow store are. Ctrl-C
+    stops at a checkpoint; the same command goes on. A finished sweep is answered at once.
+    """
+    from api import run_verb
+
+    run_verb.run(spec, _settings(home), as_json=as_json)
+
+
+@app.command()
+def plan(spec: SpecFile, home: Home = None, as_json: Json = False) -> None:
+    """Say what a sweep would take; stores nothing.
+
+    Cells, runs and how many of them are measured already, parameters and FLOPs of each model,
+    tokens, and the time that it would take on this machine.
+    """
+    from api import reading_verbs
+
+    reading_verbs.plan(spec, _settings(home), as_json=as_json)
+
+
+@app.command()
+def submit(spec: SpecFile, home: Home = None, as_json: Json = False) -> None:
+    """Queue a sweep for `gridlaw serve`.
+
+    The same sweep again queues only what is missing.
+    """
+    from api import acting_verbs
+
+    acting_verbs.submit(spec, _settings(home), as_json=as_json)
+
+
+@app.command()
+def serve(
+    home: Home = None,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8421,
+) -> None:
+    """Serve REST and reports, and carry sweeps out.
+
+    The scheduler of this home works on what is submitted, by REST or `gridlaw submit`, until Ctrl-C
+    or SIGTERM; what runs then is checkpointed.
+    """
+    from api import serve_verb
+
+    serve_verb.serve(_settings(home), host=host, port=port)
+
+
+@app.command(name="list")
+def list_sweeps(home: Home = None, as_json: Json = False) -> None:
+    """List all sweeps with their runs by state."""
+    from api import reading_verbs
+
+    reading_verbs.list_sweeps(_settings(home), as_json=as_json)
+
+
+@app.command()
+def show(sweep: Sweep, home: Home = None, as_json: Json = False) -> None:
+    """Show how far a sweep is, and each of its runs."""
+    from api import reading_verbs
+
+    reading_verbs.show(sweep, _settings(home), as_json=as_json)
+
+
+@app.command()
+def cancel(sweep: Sweep, home: Home = None) -> None:
+    """Ask a sweep to stop.
+
+    What it queued is cancelled, what runs is stopped; runs that another sweep wants go on.
+    """
+    from api import acting_verbs
+
+    acting_verbs.cancel(sweep, _settings(home))
+
+
+@app.command()
+def retry(sweep: Sweep, home: Home = None) -> None:
+    """Queue again what failed or was cancelled."""
+    from api import acting_verbs
+
+    acting_verbs.retry(sweep, _settings(home))
+
+
+@app.command()
+def gaps(sweep: Sweep, home: Home = None, as_json: Json = False) -> None:
+    """Print each endpoint with its gap to BF16.
+
+    A gap is the loss of a run less that of the BF16 run which differs in the recipe alone, in nats
+    per token and in percent; what has no partner is listed with the reason.
+    """
+    from api import reading_verbs
+
+    reading_verbs.gaps(sweep, _settings(home), as_json=as_json)
+
+
+@app.command()
+def fit(sweep: Sweep, home: Home = None, as_json: Json = False) -> None:
+    """Print the scaling-law fit of each recipe.
+
+    Constants with 95 % intervals, and plainly what the endpoints cannot identify.
+    """
+    from api import reading_verbs
+
+    reading_verbs.fit(sweep, _settings(home), as_json=as_json)
+
+
+@app.command()
+def export(sweep: Sweep, home: Home = None, out: Out = None) -> None:
+    """Write the endpoints as CSV, one line each."""
+    from api import reading_verbs
+
+    reading_verbs.export(sweep, _settings(home), out=out)
+
+
+@app.command()
+def report(sweep: Sweep, home: Home = None, out: Out = None) -> None:
+    """Write the HTML report and print where it is.
+
+    One file that opens without a network.
+    """
+    from api import reading_verbs
+
+    reading_verbs.report(sweep, _settings(home), out=out)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one verb and end the process.
+
+    Args:
+        arguments: Of the command line, the process's own if None.
+    """
+    try:
+        app(args=arguments, prog_name="gridlaw")
+    except InputError as error:
+        _fail(str(error), 2)
+    except GridlawError as error:
+        _fail(str(error), 1)
+    except Exception as error:  # noqa: BLE001 - the last resort before a person
+        log = _keep(error)
+        _fail(f"an unforeseen {type(error).__name__} stopped this; the traceback is in {log}", 1)
+    sys.exit(0)
+
+
+def _settings(home: Path | None) -> "Settings":
+    from orchestrator.settings import load_settings
+
+    return load_settings(home=home)
+
+
+def _fail(sentence: str, code: int) -> NoReturn:
+    typer.echo(f"gridlaw: {sentence}", err=True)
+    sys.exit(code)
+
+
+def _keep(error: BaseException) -> str:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="gridlaw-", suffix=".log", delete=False, encoding="utf-8"
+    ) as file:
+        traceback.print_exception(error, file=file)
+    return file.name

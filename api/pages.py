@@ -1,0 +1,56 @@
+"""The pages that both front doors give out: a sweep's report, and the index of sweeps."""
+
+from pathlib import Path
+
+from api.schemas import standing
+from dashboards import index, report
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from orchestrator.states import State
+from orchestrator.summaries import SweepSummary
+from sweeps.spec import spec_text
+
+INDEXED = 50
+"""Newest sweeps on the index page; GET /v1/sweeps lists all."""
+
+
+def report_page(service: Service, sweep: str) -> str:
+    """The report of a sweep as HTML.
+
+    Raises:
+        NotFoundError: If there is no such sweep.
+    """
+    summary = service.show(sweep)
+    return report.render(
+        service.answer(summary.sweep_id),
+        name=summary.sweep_id,
+        spec=spec_text(service.spec(summary.sweep_id)),
+        made_at=service.clock(),
+    )
+
+
+def report_path(settings: Settings, sweep_id: str) -> Path:
+    """Where the report of a sweep lies unless a person says otherwise."""
+    return settings.layout.reports / sweep_id / "report.html"
+
+
+def index_page(service: Service) -> str:
+    """The newest sweeps as HTML, each with a link to its report."""
+    return index.render([_row(service, sweep) for sweep in service.list()[:INDEXED]])
+
+
+def _row(service: Service, sweep: SweepSummary) -> index.SweepRow:
+    progress = service.progress(sweep.sweep_id)
+    return index.SweepRow(
+        sweep_id=sweep.sweep_id,
+        name=sweep.name,
+        state=standing(sweep),
+        runs_done=sweep.runs[State.SUCCEEDED] + sweep.runs[State.DIVERGED],
+        runs_diverged=sweep.runs[State.DIVERGED],
+        runs_failed=sweep.runs[State.FAILED],
+        runs_total=sweep.num_runs,
+        tokens_done=progress.tokens_done,
+        tokens_total=progress.tokens_total,
+        submitted_at=sweep.created_at,
+        report_href=f"/v1/sweeps/{sweep.sweep_id}/report",
+    )

@@ -1,0 +1,107 @@
+"""The verbs that look: plan, list, show, gaps, fit, export and report."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+
+from api.files import write_whole
+from api.opening import planning, reading
+from api.pages import report_page, report_path
+from api.schemas import FitsView, GapsView, PlanView, RunView, SweepDetail, SweepView
+from api.tables import fit_lines, gap_lines, list_lines, plan_lines, sweep_lines
+from api.terminal import answer_console, print_lines
+from orchestrator.settings import Settings
+from sweeps.answer import to_csv
+from sweeps.spec import load_spec
+
+
+def print_json(value: Any) -> None:
+    """JSON on standard output; what is not finite is null in it already."""
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+def print_view(view: BaseModel) -> None:
+    """A view as JSON on standard output."""
+    print_json(view.model_dump(mode="json"))
+
+
+def plan(path: Path, settings: Settings, *, as_json: bool) -> None:
+    """Print what a sweep would take."""
+    spec = load_spec(path)
+    with planning(settings) as service:
+        view = PlanView.of(*service.plan(spec))
+    if as_json:
+        print_view(view)
+    else:
+        print_lines(answer_console(), plan_lines(view, settings.slots))
+
+
+def list_sweeps(settings: Settings, *, as_json: bool) -> None:
+    """Print all sweeps."""
+    with reading(settings) as service:
+        sweeps = service.list()
+    if as_json:
+        views = [SweepView.of(sweep).model_dump(mode="json") for sweep in sweeps]
+        print_json({"sweeps": views})
+    else:
+        print_lines(answer_console(), list_lines(sweeps))
+
+
+def show(sweep: str, settings: Settings, *, as_json: bool) -> None:
+    """Print one sweep and its runs."""
+    with reading(settings) as service:
+        summary = service.show(sweep)
+        progress, runs = service.progress(summary.sweep_id), service.runs(summary.sweep_id)
+        spec = service.spec(summary.sweep_id).model_dump(mode="json")
+    if as_json:
+        detail = SweepDetail.with_progress(summary, progress, spec).model_dump(mode="json")
+        views = [RunView.of(run).model_dump(mode="json") for run in runs]
+        print_json({"sweep": detail, "runs": views})
+    else:
+        print_lines(answer_console(), sweep_lines(summary, progress, runs))
+
+
+def gaps(sweep: str, settings: Settings, *, as_json: bool) -> None:
+    """Print the endpoints of a sweep and their gaps to BF16."""
+    with reading(settings) as service:
+        sweep_id = service.show(sweep).sweep_id
+        answer = service.answer(sweep_id)
+    if as_json:
+        print_view(GapsView.of(sweep_id, answer))
+    else:
+        print_lines(answer_console(), gap_lines(answer))
+
+
+def fit(sweep: str, settings: Settings, *, as_json: bool) -> None:
+    """Print the fits of a sweep."""
+    with reading(settings) as service:
+        sweep_id = service.show(sweep).sweep_id
+        answer = service.answer(sweep_id)
+    if as_json:
+        print_view(FitsView.of(sweep_id, answer))
+    else:
+        print_lines(answer_console(), fit_lines(answer.fits))
+
+
+def export(sweep: str, settings: Settings, *, out: Path | None) -> None:
+    """Write one CSV line for each planned endpoint to a file or standard output."""
+    with reading(settings) as service:
+        text = to_csv(service.answer(sweep))
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        write_whole(out, text)
+        typer.echo(f"Wrote {out}", err=True)
+
+
+def report(sweep: str, settings: Settings, *, out: Path | None) -> None:
+    """Write the HTML report of a sweep and print where it is."""
+    with reading(settings) as service:
+        sweep_id = service.show(sweep).sweep_id
+        page = report_page(service, sweep_id)
+    path = out or report_path(settings, sweep_id)
+    write_whole(path, page, make_folder=out is None)
+    typer.echo(str(path))

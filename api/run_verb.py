@@ -1,0 +1,113 @@
+"""`gridlaw run`: plan, submit, carry out in a child process, and say what was found.
+
+Plan and progress go to standard error, the answer to standard output. It is read from the store
+alone, so the second run of a finished sweep starts nothing and prints the same bytes.
+"""
+
+from pathlib import Path
+
+import typer
+
+from api.files import write_whole
+from api.interrupts import ending_as_interrupt
+from api.opening import making
+from api.pages import report_page, report_path
+from api.progress import display, headline
+from api.reading_verbs import print_json
+from api.scheduler_process import scheduler
+from api.schemas import PlanView
+from api.tables import answer_lines, plan_lines
+from api.terminal import answer_console, print_lines, side_console
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from orchestrator.states import State
+from sweeps.answer import to_json
+from sweeps.errors import GridlawError, StorageError
+from sweeps.spec import SweepSpec, load_spec, pin_corpus
+
+LOOK_SECONDS = 0.5
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+def run(path: Path, settings: Settings, *, as_json: bool) -> None:
+    """Carry a sweep out from where it stands and print its answer."""
+    spec = load_spec(path)
+    pin_corpus(spec)  # a corpus that cannot be read is refused before a home is made
+    with making(settings) as service, ending_as_interrupt():
+        sweep_id = _submit(service, spec)
+        if not service.show(sweep_id).is_over:
+            try:
+                _carry_out(service, sweep_id)
+            except KeyboardInterrupt:
+                typer.echo(
+                    f"Stopped at {headline(service.progress(sweep_id))}; "
+                    f"`gridlaw run {path}` goes on from there",
+                    err=True,
+                )
+                raise typer.Exit(INTERRUPTED) from None
+        report = report_path(settings, sweep_id)
+        if not report.is_file():  # the scheduler writes one at the end
+            write_whole(report, report_page(service, sweep_id), make_folder=True)
+        _print_answer(service, sweep_id, as_json=as_json)
+        _complain(service, sweep_id)
+
+
+def _submit(service: Service, spec: SweepSpec) -> str:
+    plan, cost = service.plan(spec)
+    print_lines(side_console(), plan_lines(PlanView.of(plan, cost), service.settings.slots))
+    return service.submit(spec).sweep_id
+
+
+def _carry_out(service: Service, sweep_id: str) -> None:
+    console = side_console()
+    with scheduler(service.settings, "--sweep", sweep_id) as child:
+        try:
+            with display(console) as show:
+                while child.is_running(LOOK_SECONDS):
+                    try:
+                        show(service.progress(sweep_id))
+                    except StorageError:  # the scheduler waits for the disk, and so does this
+                        continue
+                show(service.progress(sweep_id))
+        except KeyboardInterrupt:
+            console.print("Stopping: what is running is checkpointed; Ctrl-C again ends it at once")
+            raise
+        child.check()
+    if not service.show(sweep_id).is_over:
+        raise GridlawError(
+            f"the scheduler was stopped before sweep {sweep_id} was over; the same command goes on"
+        )
+
+
+def _print_answer(service: Service, sweep_id: str, *, as_json: bool) -> None:
+    answer = service.answer(sweep_id)
+    places = _places(service.settings, sweep_id)
+    if as_json:
+        print_json({"sweep_id": sweep_id, "places": places, **to_json(answer)})
+        return
+    console = answer_console()
+    print_lines(console, answer_lines(answer))
+    print_lines(console, ["", *(f"{name + ':':<13} {place}" for name, place in places.items())])
+
+
+def _places(settings: Settings, sweep_id: str) -> dict[str, str]:
+    return {
+        "report": str(report_path(settings, sweep_id)),
+        "run folders": str(settings.layout.runs),
+        "MLflow store": settings.mlflow_url,
+        "MLflow UI": f"mlflow ui --backend-store-uri {settings.mlflow_url}",
+    }
+
+
+def _complain(service: Service, sweep_id: str) -> None:
+    runs = service.runs(sweep_id)
+    failed = [run for run in runs if run.state is State.FAILED]
+    if failed:
+        first = failed[0]
+        raise GridlawError(
+            f"{len(failed)} of {len(runs)} runs failed, the first is {first.spec.label} "
+            f"({first.reason}: {first.detail}); `gridlaw retry {sweep_id}` queues them again"
+        )
+    if any(run.state is State.CANCELLED for run in runs):
+        raise GridlawError(f"sweep {sweep_id} was cancelled; the same command queues it again")

@@ -1,0 +1,198 @@
+"""What the verbs print for people: plans, lists, one sweep, endpoints with their gaps, fits.
+
+Each function takes what the service gives and returns lines and tables for a console. Losses are
+in nats per token to four decimals, gaps carry their sign, a dash stands for what is not there.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from rich.console import RenderableType
+
+from api.progress import line
+from api.schemas import PlanView, standing
+from api.terminal import heading, number, plain_table, seconds
+from orchestrator.states import State
+from orchestrator.summaries import Progress, RunSummary, SweepSummary
+from sweeps.answer import Answer
+from sweeps.budget import format_count, format_flops, format_tokens
+from sweeps.endpoints import Row
+from sweeps.fits.result import Estimate, Fit
+
+Lines = Iterator[RenderableType]
+
+
+def plan_lines(plan: PlanView, slots: int) -> Lines:
+    """What a sweep takes, before anything starts."""
+    yield (
+        f"Sweep {plan.sweep_id}: {plan.cells} cells, {plan.runs} runs, {plan.reused} reused; "
+        f"{format_tokens(plan.tokens)} and {format_flops(plan.flops)} to train, "
+        f"about {seconds(plan.eta_seconds)} with {slots} at a time"
+    )
+    corpus = plan.corpus
+    yield (
+        f"Corpus {corpus['name']}: {format_count(corpus['num_bytes'])} bytes in "
+        f"{corpus['num_documents']} documents, fingerprint {corpus['fingerprint'][:12]}"
+    )
+    yield ""
+    yield heading("Models (N: non-embedding parameters; FLOPs: forward and backward)")
+    table = plain_table(
+        left=("model",), right=("N", "embedding", "head", "FLOPs/token", "quantizable")
+    )
+    for model in plan.models:
+        buckets = model["parameters"]
+        table.add_row(
+            model["name"],
+            f"{model['N']:,}",
+            f"{buckets['embedding']:,}",
+            f"{buckets['head']:,}",
+            f"{model['flops_per_token']:,}",
+            f"{100 * model['quantizable_share']:.0f} %",
+        )
+    yield table
+    yield ""
+    yield heading("Runs, in launch order")
+    runs = plain_table(left=("run",), right=("tokens", "FLOPs", "horizons"))
+    for run in plan.planned_runs:
+        horizons = " ".join(format_tokens(horizon) for horizon in run["horizons"])
+        tokens, flops = format_tokens(run["tokens"]), format_flops(run["flops"])
+        runs.add_row(run["label"], tokens, flops, horizons)
+    yield runs
+
+
+def list_lines(sweeps: Sequence[SweepSummary]) -> Lines:
+    """All sweeps, newest first."""
+    if not sweeps:
+        yield "No sweep has been submitted to this home; `gridlaw run SPEC` submits one."
+        return
+    yield heading("Sweeps, newest first (times in UTC)")
+    table = plain_table(
+        left=("sweep", "state", "submitted"),
+        right=("runs", *(state.value for state in State)),
+    )
+    for sweep in sweeps:
+        table.add_row(
+            sweep.sweep_id,
+            standing(sweep).value,
+            _moment(sweep.created_at),
+            str(sweep.num_runs),
+            *(str(sweep.runs[state]) for state in State),
+        )
+    yield table
+
+
+def sweep_lines(sweep: SweepSummary, progress: Progress, runs: Sequence[RunSummary]) -> Lines:
+    """One sweep: where it stands, and each run with what it last said."""
+    yield f"Sweep {sweep.sweep_id}: {standing(sweep)}, submitted {_moment(sweep.created_at)} UTC"
+    yield line(progress)
+    yield ""
+    yield heading("Runs, in plan order")
+    table = plain_table(
+        left=("run", "id", "state", "reason"),
+        right=("attempts", "cells", "N"),
+    )
+    table.add_column("detail", overflow="fold")
+    for run in runs:
+        table.add_row(
+            run.spec.label,
+            run.run_id,
+            run.state.value,
+            run.reason.value,
+            str(run.attempt),
+            f"{len(run.measured)}/{len(run.horizons)}",
+            f"{run.N:,}",
+            run.detail,
+        )
+    yield table
+
+
+def answer_lines(answer: Answer) -> Lines:
+    """The endpoints with their gaps, then what they say in words, fits included."""
+    yield from _endpoints(answer)
+    for sentence in answer.sentences:
+        yield ""
+        yield sentence
+
+
+def gap_lines(answer: Answer) -> Lines:
+    """The endpoints with their gaps, and a summary of each recipe."""
+    yield from _endpoints(answer)
+    yield ""
+    yield heading("Gap to bf16 by recipe: mean over cells, 95 % t interval over cells")
+    table = plain_table(
+        left=("recipe",),
+        right=("mean", "low", "high", "mean %", "cells", "pairs", "bf16 wins", "no pair"),
+    )
+    table.add_column("note", overflow="fold")
+    for summary in answer.gaps.summaries:
+        table.add_row(
+            summary.recipe,
+            number(summary.mean, "+.4f"),
+            number(summary.low, "+.4f"),
+            number(summary.high, "+.4f"),
+            number(summary.mean_relative, "+.2f"),
+            str(summary.n_cells),
+            str(summary.n_pairs),
+            str(summary.n_bf16_wins),
+            str(summary.n_unpaired),
+            summary.reason,
+        )
+    yield table
+
+
+def fit_lines(fits: Iterable[Fit]) -> Lines:
+    """Each fit: what may be read off it, and its constants with their intervals."""
+    for fit in fits:
+        yield heading(
+            f"Fit of {fit.recipe}: {fit.status}, law {fit.law_name}, "
+            f"{fit.n_points} endpoints in {fit.n_cells} cells"
+        )
+        table = plain_table(left=("constant",), right=("value", "95 % low", "95 % high"))
+        table.add_column("why not", overflow="fold")
+        for estimate in fit.estimates:
+            table.add_row(estimate.name, *_estimate(estimate), estimate.reason)
+        yield table
+        yield from fit.verdict
+        yield ""
+
+
+def _moment(value: datetime) -> str:
+    return f"{value:%Y-%m-%d %H:%M:%S}"
+
+
+def _estimate(estimate: Estimate) -> tuple[str, str, str]:
+    return (
+        number(estimate.value, ".4g"),
+        number(estimate.low, ".4g"),
+        number(estimate.high, ".4g"),
+    )
+
+
+def _endpoints(answer: Answer) -> Lines:
+    title = "Endpoints: validation loss and gap to bf16, nats per token"
+    if answer.unigram_entropy is not None:
+        low, high = (f"{entropy:.4f}" for entropy in answer.unigram_entropy)
+        title += f" (unigram entropy {low if low == high else f'{low} to {high}'})"
+    yield heading(title)
+    noted = any(row.reason for row in answer.rows)
+    table = plain_table(
+        left=("model", "recipe"), right=("seed", "tokens", "loss", "s.e.", "gap", "gap %")
+    )
+    if noted:
+        table.add_column("note", overflow="fold")
+    for row in answer.rows:
+        table.add_row(*_cells(row), *([row.reason] if noted else []))
+    yield table
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.model,
+        row.recipe,
+        str(row.seed),
+        f"{row.tokens:,}",
+        number(row.loss, ".4f"),
+        number(row.loss_se, ".4f"),
+        number(row.gap, "+.4f"),
+        number(row.relative, "+.2f"),
+    )

@@ -1,0 +1,1 @@
+"""Values in, figures and pages out. Knows nothing of SQL, Ray or HTTP."""

@@ -1,0 +1,208 @@
+"""Report: what a sweep found, as one HTML page that needs no network and no server.
+
+It opens with the question and the answer in words, then the cells, the three figures, the fits,
+what is missing, how the sweep was run, and how to run it again. All numbers come from the Answer;
+this file only arranges them.
+"""
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import plotly.graph_objects as go
+from markupsafe import Markup
+from plotly.io.json import to_json_plotly
+from plotly.offline import get_plotlyjs
+
+from dashboards import captions, compute, gap_bars, loss_curves
+from dashboards.facets import NARROW_COLUMNS, WIDE_COLUMNS
+from dashboards.headline import headline
+from dashboards.how_run import models_sheet, recipes_used_sheet, settings_sheets
+from dashboards.page import document, source
+from dashboards.plotted import Plotted
+from dashboards.sheets import (
+    Sheet,
+    cells_sheet,
+    fits_sheet,
+    not_beaten_sheet,
+    recipes_sheet,
+    runs_sheet,
+    unpaired_sheet,
+)
+from dashboards.theme import Mode, template
+from dashboards.wording import plural
+from sweeps.answer import Answer
+from sweeps.errors import StorageError
+from sweeps.measured import measured
+from sweeps.records import RunRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A figure on the page.
+
+    Attributes:
+        key: Names its element and the files downloaded from it.
+        title: Heading above it.
+        caption: Sentences below it.
+        wide: For a page of at least 640 px.
+        narrow: The same traces below each other.
+        plotted: What is drawn, as a table.
+    """
+
+    key: str
+    title: str
+    caption: tuple[str, ...]
+    wide: go.Figure
+    narrow: go.Figure
+    plotted: Plotted
+
+
+def render(answer: Answer, *, name: str, spec: str, made_at: datetime) -> str:
+    """The page as HTML.
+
+    Args:
+        answer: What the sweep found.
+        name: What its owner calls it.
+        spec: The sweep file as YAML text, enough to run it again.
+        made_at: When the answer was read, timezone-aware.
+    """
+    drawings = _drawings(answer)
+    sheets = _sheets(answer)
+    texts = {drawing.key: drawing.plotted.csv() for drawing in drawings}
+    texts |= {sheet.key: sheet.csv for sheet in sheets.values()}
+    settings = settings_sheets(answer.records)
+    return document(
+        "report.html",
+        scripts=(source("theme.js"), get_plotlyjs(), source("report.js")),
+        name=name,
+        spec=spec,
+        made_at=made_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        progress=progress(answer.records),
+        headline=headline(answer.gaps),
+        sentences=answer.sentences,
+        num_pairs=len(answer.gaps.gaps),
+        drawings=drawings,
+        sheets=sheets,
+        settings=settings,
+        verdicts=[(fit.recipe, fit.status.value, fit.verdict) for fit in answer.fits],
+        payload=Markup(_payload(drawings, texts | {"spec": spec})),
+    )
+
+
+def write(answer: Answer, path: Path, *, name: str, spec: str, made_at: datetime) -> None:
+    """Write the page to a file; a reader sees the old one or the new one, never a part.
+
+    Raises:
+        StorageError: If the file cannot be written.
+    """
+    page = render(answer, name=name, spec=spec, made_at=made_at)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise StorageError(f"cannot write the report {path}: {error.strerror}") from error
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(page)
+        Path(draft).chmod(0o644)
+        Path(draft).replace(path)
+    except OSError as error:
+        Path(draft).unlink(missing_ok=True)
+        raise StorageError(f"cannot write the report {path}: {error.strerror}") from error
+
+
+def progress(records: tuple[RunRecord, ...]) -> str:
+    """`18 runs (16 succeeded, 2 diverged), 34 of 36 endpoints measured`."""
+    outcomes = Counter(record.outcome.value for record in records)
+    split = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
+    asked = sum(len(record.horizons) for record in records)
+    done = sum(
+        measured(record, tokens) is not None for record in records for tokens in record.horizons
+    )
+    runs = plural(len(records), "run") + (f" ({split})" if split else "")
+    return f"{runs}, {done} of {plural(asked, 'endpoint')} measured"
+
+
+def _drawings(answer: Answer) -> tuple[Drawing, ...]:
+    curves = loss_curves.loss_curves(answer.records)
+    bars = gap_bars.gap_bars(answer.records, answer.gaps)
+    costs = compute.compute_curves(answer.records, answer.fits)
+    return (
+        _drawing(
+            "loss-curves",
+            "Loss against tokens",
+            captions.loss_caption(curves),
+            lambda columns: loss_curves.draw(curves, columns=columns),
+            loss_curves.table(curves),
+        ),
+        _drawing(
+            "gap-bars",
+            "Gap to BF16",
+            captions.gap_caption(bars),
+            lambda columns: gap_bars.draw(bars, columns=columns),
+            gap_bars.table(bars),
+        ),
+        _drawing(
+            "compute",
+            "Loss against compute",
+            captions.compute_caption(costs),
+            lambda columns: compute.draw(costs, columns=columns),
+            compute.table(costs),
+        ),
+    )
+
+
+def _drawing(
+    key: str,
+    title: str,
+    caption: tuple[str, ...],
+    draw: Callable[[int], go.Figure],
+    plotted: Plotted,
+) -> Drawing:
+    wide, narrow = draw(WIDE_COLUMNS), draw(NARROW_COLUMNS)
+    return Drawing(key=key, title=title, caption=caption, wide=wide, narrow=narrow, plotted=plotted)
+
+
+def _sheets(answer: Answer) -> dict[str, Sheet]:
+    sheets = (
+        recipes_sheet(answer.gaps.summaries),
+        cells_sheet(answer),
+        fits_sheet(answer.fits),
+        not_beaten_sheet(answer.not_beaten),
+        unpaired_sheet(answer.gaps.unpaired),
+        recipes_used_sheet(answer.records),
+        models_sheet(answer.records),
+        runs_sheet(answer.records),
+    )
+    return {sheet.key: sheet for sheet in sheets}
+
+
+def _payload(drawings: tuple[Drawing, ...], texts: dict[str, str]) -> str:
+    # Plotly's encoder writes what is not finite as null and escapes what could end a script.
+    return str(
+        to_json_plotly(
+            {
+                "figures": [
+                    {
+                        "key": drawing.key,
+                        "data": drawing.wide.to_plotly_json()["data"],
+                        "wide": _layout(drawing.wide),
+                        "narrow": _layout(drawing.narrow),
+                    }
+                    for drawing in drawings
+                ],
+                "templates": {mode.value: template(mode).to_plotly_json() for mode in Mode},
+                "texts": texts,
+            }
+        )
+    )
+
+
+def _layout(figure: go.Figure) -> dict[str, object]:
+    layout: dict[str, object] = figure.to_plotly_json()["layout"]
+    return {key: value for key, value in layout.items() if key != "template"}

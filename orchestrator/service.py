@@ -1,0 +1,98 @@
+"""The facade that the front doors call: plan, submit, look, cancel, retry, answer.
+
+It holds no state of its own. Planning reads the corpus, so that a plan pins what will be trained
+on; everything else is the store's.
+"""
+
+from dataclasses import dataclass
+
+from orchestrator.clock import Clock, utc_now
+from orchestrator.settings import Settings
+from orchestrator.store import Store
+from orchestrator.summaries import Event, Progress, RunSummary, SweepSummary
+from sweeps.answer import Answer, answer
+from sweeps.plan import Plan, Price, expand, price
+from sweeps.records import RunRecord
+from sweeps.spec import SweepSpec, pin_corpus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What can be asked of Gridlaw; `sweep` is an id, a unique name or the start of an id."""
+
+    store: Store
+    settings: Settings
+    clock: Clock = utc_now
+
+    @classmethod
+    def open(cls, settings: Settings) -> "Service":
+        """The service over the store of these settings.
+
+        Raises:
+            StorageError: If the store cannot be used.
+        """
+        return cls(store=Store.open(settings), settings=settings)
+
+    def plan(self, spec: SweepSpec) -> tuple[Plan, Price]:
+        """Lay a sweep out and say what it still costs; nothing is stored.
+
+        Raises:
+            InputError: If the corpus cannot be read.
+        """
+        plan = expand(spec, pin_corpus(spec))
+        done = self.store.measured_horizons()
+        return plan, price(plan, done, self.store.rates(slots=self.settings.slots))
+
+    def submit(self, spec: SweepSpec) -> SweepSummary:
+        """Plan a sweep and queue what is missing; the same sweep again adds nothing.
+
+        Raises:
+            InputError: If the corpus cannot be read.
+        """
+        plan = expand(spec, pin_corpus(spec))
+        return self.store.submit(plan, self.clock())
+
+    def list(self) -> tuple[SweepSummary, ...]:
+        """All sweeps, newest first."""
+        return self.store.sweeps()
+
+    def show(self, sweep: str) -> SweepSummary:
+        """One sweep.
+
+        Raises:
+            NotFoundError: If there is none of that name; the same holds below.
+            InputError: If the name fits several.
+        """
+        return self.store.sweep(sweep)
+
+    def spec(self, sweep: str) -> SweepSpec:
+        """What was submitted."""
+        return self.store.spec(sweep)
+
+    def runs(self, sweep: str) -> tuple[RunSummary, ...]:
+        """The runs of a sweep in plan order."""
+        return self.store.runs(sweep)
+
+    def events(self, run_id: str) -> tuple[Event, ...]:
+        """The moves of a run, oldest first."""
+        return self.store.events(run_id)
+
+    def records(self, sweep: str) -> tuple[RunRecord, ...]:
+        """The runs of a sweep as data."""
+        return self.store.records(sweep)
+
+    def answer(self, sweep: str) -> Answer:
+        """Gaps, fits and what they say, from what is measured so far."""
+        return answer(self.store.records(sweep))
+
+    def progress(self, sweep: str) -> Progress:
+        """Where a sweep stands."""
+        return self.store.progress(sweep, slots=self.settings.slots)
+
+    def cancel(self, sweep: str) -> SweepSummary:
+        """Ask for a sweep to stop; runs that other sweeps want go on."""
+        return self.store.wish_cancel(sweep, self.clock())
+
+    def retry(self, sweep: str) -> SweepSummary:
+        """Queue what failed or was cancelled in a sweep."""
+        return self.store.retry(sweep, self.clock())

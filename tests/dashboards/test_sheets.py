@@ -1,0 +1,114 @@
+from dataclasses import replace
+from math import log, nan
+
+import pytest
+
+from dashboards.how_run import models_sheet, recipes_used_sheet, settings_sheets
+from dashboards.sheets import (
+    Sheet,
+    cells_sheet,
+    fits_sheet,
+    not_beaten_sheet,
+    recipes_sheet,
+    runs_sheet,
+    unpaired_sheet,
+)
+from kernels.recipes import BF16_RECIPE, PRESETS, Rule
+from sweeps.answer import answer
+from tests.dashboards.records import BUDGETS, diverged, finished, sweep
+
+UFP4 = PRESETS["ufp4"]
+
+
+def column(sheet: Sheet, head: str) -> list[str]:
+    return [row[sheet.columns.index(head)] for row in sheet.rows]
+
+
+@pytest.fixture(scope="module")
+def found():
+    return answer((*sweep(models=["tiny", "small"]), diverged(PRESETS["e4m3"])), resamples=100)
+
+
+def test_every_row_is_as_long_as_the_heads(found):
+    for sheet in (
+        recipes_sheet(found.gaps.summaries),
+        cells_sheet(found),
+        fits_sheet(found.fits),
+        not_beaten_sheet(found.gaps.gaps),
+        unpaired_sheet(found.gaps.unpaired),
+        runs_sheet(found.records),
+        recipes_used_sheet(found.records),
+        models_sheet(found.records),
+        *settings_sheets(found.records),
+    ):
+        assert sheet.rows
+        assert {len(row) for row in sheet.rows} == {len(sheet.columns)}
+        assert sheet.csv.count("\r\n") >= len(sheet.rows) + 1
+
+
+def test_every_planned_endpoint_has_a_row(found):
+    sheet = cells_sheet(found)
+    assert len(sheet.rows) == sum(len(record.horizons) for record in found.records)
+    assert column(sheet, "Outcome").count("diverged") == len(BUDGETS)
+    assert column(sheet, "#Gap").count("baseline") == 2 * len(BUDGETS)
+
+
+def test_bits_per_byte_are_nats_over_ln_2_and_bytes_per_token():
+    record = finished()
+    ends = tuple(replace(end, loss=3.0, bytes_per_token=2.5) for end in record.endpoints)
+    sheet = cells_sheet(answer([replace(record, endpoints=ends)]))
+    assert column(sheet, "#Bits per byte")[0] == f"{3.0 / log(2) / 2.5:.4f}"
+
+
+def test_a_loss_that_is_not_finite_is_shown_as_such():
+    record = finished()
+    ends = (replace(record.endpoints[0], loss=nan), record.endpoints[1])
+    sheet = cells_sheet(answer([replace(record, endpoints=ends)]))
+    assert column(sheet, "#Loss ± s.e.")[0].startswith("not finite")
+    assert column(sheet, "#Bits per byte")[0] == "not finite"
+
+
+def test_constants_that_are_not_identified_share_a_row_with_the_reason(found):
+    sheet = fits_sheet([found.fits[0]])
+    notes = column(sheet, "What it means")
+    assert notes[0].startswith("not identified: ")
+    assert column(sheet, "Constant")[0] == "E, A, B, alpha, beta"
+
+
+def test_the_operands_of_every_gemm_are_listed():
+    exempt = replace(UFP4, rules=(Rule(pattern="blocks.0.*", quantize=False),))
+    sheet = recipes_used_sheet([finished(exempt), finished(BF16_RECIPE)])
+    assert sheet.rows[0] == ("bf16", "fprop", "x · w", "bf16", "bf16", "–", "none")
+    assert sheet.rows[5] == (
+        "ufp4",
+        "wgrad",
+        "dy · x",
+        "int4, 1×16 fp32, SR",
+        "int4, 1×16 fp32, RTNE",
+        "16 × 16",
+        "blocks.0.*: bf16",
+    )
+
+
+def test_the_settings_name_every_field_of_the_training():
+    (sheet,) = settings_sheets(sweep())
+    settings = {row[0]: row[1] for row in sheet.rows}
+    assert settings["Learning rate"] == "0.004"
+    assert settings["Batch tokens"] == "8,192"
+    assert settings["Corpus fingerprint"] == finished().spec.corpus.fingerprint
+    assert settings["Numerics version"] == "1"
+    assert sheet.caption.endswith("of all runs.")
+
+
+def test_runs_with_other_settings_have_a_sheet_of_their_own():
+    one, other = finished(model="tiny"), finished(model="small")
+    faster = replace(other.spec, training=replace(other.spec.training, learning_rate=0.01))
+    sheets = settings_sheets([one, replace(other, spec=faster)])
+    assert [sheet.caption.split("of ")[-1] for sheet in sheets] == ["tiny.", "small."]
+
+
+def test_a_run_is_listed_with_its_identity_and_seeds():
+    record = finished(UFP4, seed=3)
+    (row,) = runs_sheet([record]).rows
+    assert row[0] == record.run_id
+    assert "3 / 3 / 3 / 3" in row

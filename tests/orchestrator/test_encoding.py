@@ -1,0 +1,51 @@
+from dataclasses import astuple, replace
+
+from hypothesis import given, strategies as st
+
+from kernels.recipes import PRESETS, Rule
+from orchestrator.encoding import pack, run_from_text, run_to_text, unpack
+from sweeps.metrics import StepMetrics
+from tests.orchestrator.values import plan_of
+
+COUNT = st.integers(0, 2**62)
+REAL = st.floats(allow_nan=True, allow_infinity=True)
+
+
+@st.composite
+def points(draw):
+    return StepMetrics(
+        horizon=None,
+        step=draw(COUNT),
+        tokens=draw(COUNT),
+        loss=draw(REAL),
+        learning_rate=draw(REAL),
+        gradient_norm=draw(REAL),
+        tokens_per_second=draw(REAL),
+        seconds=draw(REAL),
+    )
+
+
+@given(st.lists(points(), max_size=20), st.none() | COUNT)
+def test_packed_points_come_back_exactly_nan_and_infinities_included(batch, horizon):
+    batch = [replace(point, horizon=horizon) for point in batch]
+    found = unpack(pack(batch), horizon)
+    assert [list(map(repr, astuple(point))) for point in found] == [
+        list(map(repr, astuple(point))) for point in batch
+    ]
+
+
+def test_a_spec_comes_back_equal_for_every_preset():
+    base = plan_of().runs[0].spec
+    for recipe in PRESETS.values():
+        ruled = replace(recipe, rules=(Rule(pattern="blocks.0.*", quantize=False),))
+        spec = replace(base, recipe=ruled)
+        found = run_from_text(run_to_text(spec))
+        assert found == spec
+        assert found.run_id == spec.run_id
+
+
+@given(st.floats(min_value=1e-8, max_value=1e2))
+def test_a_learning_rate_survives_to_the_last_bit(rate):
+    base = plan_of().runs[0].spec
+    spec = replace(base, training=replace(base.training, learning_rate=rate))
+    assert run_from_text(run_to_text(spec)).run_id == spec.run_id

@@ -1,0 +1,93 @@
+"""The facade over a real corpus and a real store."""
+
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.service import Service
+from orchestrator.settings import load_settings
+from orchestrator.states import State
+from orchestrator.store import Store
+from sweeps.errors import InputError
+from sweeps.plan import Plan
+from sweeps.spec import parse_spec
+from tests.orchestrator.values import START, completed, plan_of
+
+
+@pytest.fixture
+def service(url, tmp_path):
+    settings = load_settings({}, home=tmp_path / "home", database_url=url, slots=2)
+    opened = Service(store=Store.open(settings), settings=settings, clock=lambda: START)
+    yield opened
+    opened.store.close()
+
+
+@pytest.fixture
+def spec(tmp_path):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for number in range(40):
+        (corpus / f"{number}.txt").write_text(f"text number {number}\n" * 50)
+    given = plan_of().spec.model_dump(mode="json") | {"corpus": str(corpus)}
+    return parse_spec(given)
+
+
+def train_all(service: Service, plan: Plan) -> None:
+    for run in plan.runs:
+        task = service.store.claim(run.run_id, START)
+        assert task is not None
+        service.store.apply(completed(task), START)
+
+
+def test_planning_stores_nothing(service, spec):
+    plan, price = service.plan(spec)
+    assert (price.cells, price.runs, price.reused) == (4, 2, 0)
+    assert price.tokens == sum(run.tokens for run in plan.runs)
+    assert price.eta_seconds > 0
+    assert service.list() == ()
+
+
+def test_what_was_trained_is_not_paid_for_again(service, spec):
+    plan, _ = service.plan(spec)
+    service.submit(spec)
+    train_all(service, plan)
+    _, price = service.plan(spec)
+    assert (price.reused, price.tokens, price.flops, price.eta_seconds) == (2, 0, 0, 0.0)
+
+
+def test_a_submitted_sweep_is_shown_listed_and_answered(service, spec):
+    plan, _ = service.plan(spec)
+    summary = service.submit(spec)
+    assert summary.sweep_id == plan.sweep_id
+    assert service.list() == (summary,)
+    assert service.show("small") == summary
+    assert service.spec("small") == spec
+    train_all(service, plan)
+    assert service.show("small").is_over
+    assert service.progress("small").cells_done == 4
+    answer = service.answer("small")
+    assert [record.run_id for record in answer.records] == [run.run_id for run in plan.runs]
+    assert len(service.events(plan.runs[0].run_id)) == 3
+    assert {run.state for run in service.runs("small")} == {State.SUCCEEDED}
+    assert service.records("small") == service.store.records("small")
+
+
+def test_cancel_and_retry_carry_the_clocks_time(service, spec):
+    service.submit(spec)
+    assert service.cancel("small").cancelled_at == START
+    assert service.retry("small").runs[State.QUEUED] == 2
+
+
+def test_another_process_sees_the_same_sweep(service, spec):
+    service.submit(spec)
+    other = Service.open(service.settings)
+    assert other.show("small") == service.show("small")
+    assert abs(other.clock() - START) > timedelta(0)
+    other.store.close()
+
+
+def test_a_corpus_that_is_not_there_is_refused_and_nothing_stored(service, spec):
+    missing = spec.model_copy(update={"corpus": "/nowhere/at/all"})
+    with pytest.raises(InputError, match="/nowhere/at/all"):
+        service.submit(missing)
+    assert service.list() == ()

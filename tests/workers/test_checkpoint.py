@@ -1,0 +1,229 @@
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from sweeps.errors import CheckpointError, ConflictError, StorageError
+from sweeps.metrics import Endpoint
+from tests.workers.test_durable import no_file_above
+from workers.checkpoint import Checkpoints, Position, State
+
+BATCH = 256
+RUN = "0123456789abcdef"
+HORIZON, BRANCH = 20 * BATCH, 16 * BATCH
+
+
+def open_folder(folder: Path, attempt: int = 1, run_id: str = RUN) -> Checkpoints:
+    return Checkpoints(folder, run_id=run_id, batch_tokens=BATCH, attempt=attempt)
+
+
+def state(step: int, horizon: int | None = None, seconds: float = 1.5) -> State:
+    tensors = {"weight.a": torch.full((50,), float(step)), "history": torch.ones(step, 2)}
+    return State(position=Position(horizon=horizon, step=step), seconds=seconds, tensors=tensors)
+
+
+def endpoint(tokens: int, loss: float = 2.5) -> Endpoint:
+    return Endpoint(
+        tokens=tokens,
+        loss=loss,
+        loss_se=0.1,
+        loss_bf16=1 / 3,
+        train_loss=2.4,
+        eval_tokens=512,
+        bytes_per_token=1.0,
+        unigram_entropy=3.2,
+    )
+
+
+def names(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("*.safetensors")}
+
+
+def test_a_saved_state_comes_back_to_the_bit(tmp_path):
+    open_folder(tmp_path).save(state(3))
+    found = open_folder(tmp_path).latest(HORIZON, BRANCH)
+    assert found is not None
+    assert found.position == Position(horizon=None, step=3)
+    assert found.seconds == 1.5
+    assert {name: t.tolist() for name, t in found.tensors.items()} == {
+        name: t.tolist() for name, t in state(3).tensors.items()
+    }
+
+
+def test_an_empty_folder_has_no_state(tmp_path):
+    folder = open_folder(tmp_path / "new")
+    assert folder.latest(HORIZON, BRANCH) is None
+    assert folder.endpoints() == ()
+    assert folder.seconds() == 0
+
+
+def test_the_way_to_a_horizon_starts_in_its_branch_or_on_the_trunk_before_it(tmp_path):
+    folder = open_folder(tmp_path)
+    for step in (4, 16, 30):
+        folder.save(state(step), keep=True)
+    folder.save(state(18, HORIZON))
+
+    def start(horizon: int, branch: int) -> Position | None:
+        found = folder.latest(horizon, branch * BATCH)
+        return None if found is None else found.position
+
+    assert start(HORIZON, 16) == Position(horizon=HORIZON, step=18)
+    assert start(40 * BATCH, 32) == Position(horizon=None, step=30)
+    assert start(12 * BATCH, 10) == Position(horizon=None, step=4)
+    assert start(4 * BATCH, 3) is None
+
+
+def truncate(tensors: Path, _: Path) -> None:
+    tensors.write_bytes(tensors.read_bytes()[:-1])
+
+
+def empty(tensors: Path, _: Path) -> None:
+    tensors.write_bytes(b"")
+
+
+def flip_a_bit(tensors: Path, _: Path) -> None:
+    content = bytearray(tensors.read_bytes())
+    content[-5] ^= 1
+    tensors.write_bytes(content)
+
+
+def lose_the_tensors(tensors: Path, _: Path) -> None:
+    tensors.unlink()
+
+
+def halve_the_sidecar(_: Path, sidecar: Path) -> None:
+    sidecar.write_text(sidecar.read_text()[:40])
+
+
+def edit(**changes: object) -> Callable[[Path, Path], None]:
+    def damage(_: Path, sidecar: Path) -> None:
+        sidecar.write_text(json.dumps(json.loads(sidecar.read_text()) | changes))
+
+    return damage
+
+
+DAMAGE = {
+    "truncated": (truncate, r"truncated: \d+ of \d+ bytes"),
+    "empty": (empty, r"truncated: 0 of \d+ bytes"),
+    "corrupt": (flip_a_bit, "its checksum is wrong"),
+    "missing": (lose_the_tensors, "cannot be read: FileNotFoundError"),
+    "half a sidecar": (halve_the_sidecar, "cannot be read: JSONDecodeError"),
+    "a sidecar that is a number": (lambda _, sidecar: sidecar.write_text("3"), "cannot be read"),
+    "foreign": (edit(run_id="feed"), f"it belongs to run feed, this is {RUN}"),
+    "another step": (edit(step=7), "its name and its sidecar disagree"),
+}
+
+
+@pytest.mark.parametrize(("damage", "reason"), DAMAGE.values(), ids=DAMAGE.keys())
+def test_a_bad_checkpoint_is_refused_with_its_reason_for_the_one_before(
+    tmp_path, caplog, damage, reason
+):
+    folder = open_folder(tmp_path)
+    for step in (5, 6):
+        folder.save(state(step))
+    damage(*(tmp_path / f"trunk-000000006.{ending}" for ending in ("safetensors", "json")))
+    with pytest.raises(CheckpointError, match=reason):
+        folder.load(Position(horizon=None, step=6))
+    with caplog.at_level(logging.WARNING):
+        found = folder.latest(HORIZON, BRANCH)
+    assert found is not None
+    assert found.position.step == 5
+    assert "trunk-000000006.safetensors refused: " in caplog.text
+    assert "falling back to the one before" in caplog.text
+
+
+def test_an_over_shot_branch_is_refused_for_the_one_before(tmp_path, caplog):
+    folder = open_folder(tmp_path)
+    for step in (20, 21):
+        folder.save(state(step, HORIZON))
+    found = folder.latest(HORIZON, BRANCH)
+    assert found is not None
+    assert found.position.step == 20
+    assert "it is over-shot: 5376 tokens for a horizon of 5120" in caplog.text
+
+
+def test_tensors_without_a_sidecar_do_not_exist(tmp_path):
+    folder = open_folder(tmp_path)
+    folder.save(state(5))
+    (tmp_path / "trunk-000000005.json").unlink()
+    assert folder.latest(HORIZON, BRANCH) is None
+
+
+def test_old_states_go_and_kept_ones_stay(tmp_path):
+    folder = open_folder(tmp_path)
+    for step in range(1, 10):
+        folder.save(state(step), keep=step == 4)
+    assert names(tmp_path) == {f"trunk-{step:09d}" for step in (4, 8, 9)}
+    for step in range(5, 8):
+        folder.save(state(step, HORIZON))
+    branch = {f"branch-{HORIZON}-{step:09d}" for step in (6, 7)}
+    assert names(tmp_path) == branch | {f"trunk-{step:09d}" for step in (4, 8, 9)}
+
+
+def test_measuring_a_horizon_drops_its_branch(tmp_path):
+    folder = open_folder(tmp_path)
+    folder.save(state(16), keep=True)
+    folder.save(state(18, HORIZON))
+    folder.save(state(18, 2 * HORIZON))
+    folder.record(endpoint(HORIZON), seconds=9.0)
+    assert names(tmp_path) == {"trunk-000000016", f"branch-{2 * HORIZON}-000000018"}
+
+
+def test_endpoints_are_stored_exactly_and_in_order(tmp_path):
+    folder = open_folder(tmp_path)
+    folder.record(endpoint(2 * HORIZON), seconds=9.0)
+    folder.record(endpoint(HORIZON, loss=0.1 + 0.2), seconds=11.0)
+    folder.save(state(3, seconds=4.0))
+    again = open_folder(tmp_path)
+    assert again.endpoints() == (endpoint(HORIZON, loss=0.1 + 0.2), endpoint(2 * HORIZON))
+    assert again.seconds() == 11.0
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"run_id": "feed", "endpoints": []}'])
+def test_endpoints_that_are_not_ours_count_as_none(tmp_path, caplog, content):
+    (tmp_path / "endpoints.json").write_text(content)
+    assert open_folder(tmp_path).endpoints() == ()
+    assert "refused" in caplog.text
+
+
+def test_a_full_disk_leaves_the_states_before_and_nothing_half_written(tmp_path):
+    folder = open_folder(tmp_path)
+    folder.save(state(5))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with no_file_above(100), pytest.raises(StorageError, match=r"cannot write .*trunk-000000006"):
+        folder.save(state(6))
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_older_attempt_can_neither_begin_nor_write(tmp_path):
+    first = open_folder(tmp_path, attempt=1)
+    first.save(state(1))
+    second = open_folder(tmp_path, attempt=2)
+    before = names(tmp_path)
+    message = f"attempt 1 of run {RUN} is superseded by attempt 2 and stops"
+    for act in (
+        lambda: first.save(state(2)),
+        lambda: first.record(endpoint(HORIZON), seconds=1.0),
+        lambda: open_folder(tmp_path, attempt=1),
+    ):
+        with pytest.raises(ConflictError) as caught:
+            act()
+        assert str(caught.value) == message
+    assert names(tmp_path) == before
+    second.save(state(2))
+    open_folder(tmp_path, attempt=2).save(state(3))  # the same attempt may begin again
+
+
+def test_what_a_killed_process_left_half_written_is_swept_away(tmp_path):
+    (tmp_path / ".trunk-000000006.safetensors.1f2e.part").write_bytes(b"half")
+    open_folder(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["attempt"]
+
+
+def test_a_broken_attempt_file_is_named(tmp_path):
+    (tmp_path / "attempt").write_text("one")
+    with pytest.raises(StorageError, match="attempt holds 'one', not the number of an attempt"):
+        open_folder(tmp_path)

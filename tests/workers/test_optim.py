@@ -1,0 +1,134 @@
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sweeps.runspec import Training
+from workers.optim import Optimizer
+
+TRAINING = Training(
+    context=1,
+    batch_tokens=1,
+    learning_rate=0.02,
+    warmup_tokens=0,
+    weight_decay=0.3,
+    beta1=0.8,
+    beta2=0.9,
+    gradient_clip=4.0,
+)
+STEPS = 12
+
+
+class Two(nn.Module):
+    """A matrix and a vector."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.matrix = nn.Parameter(torch.randn(3, 5, generator=generator))
+        self.gain = nn.Parameter(torch.randn(4, generator=generator))
+
+
+def gradients(step: int) -> list[np.ndarray]:
+    generator = np.random.default_rng(step)
+    return [generator.normal(size=(3, 5)), generator.normal(size=4)]
+
+
+def advance(model: Two, optimizer: Optimizer, steps: range) -> list[float]:
+    norms = []
+    for step in steps:
+        for weight, gradient in zip(model.parameters(), gradients(step), strict=True):
+            weight.grad = torch.tensor(gradient, dtype=torch.float32)
+        norms.append(optimizer.step(0.02 / (1 + step)).item())
+    return norms
+
+
+def by_hand(weights: list[np.ndarray], steps: range) -> tuple[list[np.ndarray], list[float]]:
+    """AdamW as its paper has it, in FP64."""
+    decays = (0.3, 0.0)
+    m = [np.zeros_like(weight) for weight in weights]
+    v = [np.zeros_like(weight) for weight in weights]
+    norms = []
+    for step in steps:
+        rate, t = 0.02 / (1 + step), step + 1
+        grads = gradients(step)
+        norm = np.sqrt(sum((gradient**2).sum() for gradient in grads))
+        norms.append(norm)
+        for i, gradient in enumerate(grads):
+            g = gradient * min(1.0, 4.0 / norm)
+            m[i] = 0.8 * m[i] + 0.2 * g
+            v[i] = 0.9 * v[i] + 0.1 * g * g
+            mean, deviation = m[i] / (1 - 0.8**t), np.sqrt(v[i] / (1 - 0.9**t))
+            weights[i] = weights[i] * (1 - rate * decays[i]) - rate * mean / (deviation + 1e-8)
+    return weights, norms
+
+
+def test_steps_equal_the_formula_in_double_precision():
+    model = Two()
+    start = [weight.detach().double().numpy().copy() for weight in model.parameters()]
+    norms = advance(model, Optimizer(model, TRAINING), range(STEPS))
+    expected, expected_norms = by_hand(start, range(STEPS))
+    assert max(expected_norms) > 4.0 > min(expected_norms)
+    assert norms == pytest.approx(expected_norms, rel=1e-6)
+    for weight, reference in zip(model.parameters(), expected, strict=True):
+        np.testing.assert_allclose(weight.detach().numpy(), reference, rtol=2e-6, atol=2e-7)
+
+
+def test_decay_shrinks_matrices_and_leaves_gains():
+    model, twin = Two(), Two()
+    advance(model, Optimizer(model, TRAINING), range(3))
+    advance(twin, Optimizer(twin, replace(TRAINING, weight_decay=0.0)), range(3))
+    assert torch.equal(model.gain, twin.gain)
+    assert model.matrix.norm() < twin.matrix.norm()
+
+
+def test_gradients_are_gone_after_a_step():
+    model = Two()
+    advance(model, Optimizer(model, TRAINING), range(1))
+    assert all(weight.grad is None for weight in model.parameters())
+
+
+def test_restored_moments_continue_bit_for_bit():
+    model, twin = Two(), Two()
+    optimizer, fresh = Optimizer(model, TRAINING), Optimizer(twin, TRAINING)
+    advance(model, optimizer, range(5))
+    with torch.no_grad():
+        for ours, theirs in zip(twin.parameters(), model.parameters(), strict=True):
+            ours.copy_(theirs)
+    moments = {name: value.clone() for name, value in optimizer.moments().items()}
+    fresh.restore(moments, step=5)
+    advance(model, optimizer, range(5, STEPS))
+    advance(twin, fresh, range(5, STEPS))
+    assert all(map(torch.equal, model.parameters(), twin.parameters()))
+    assert moments.keys() == optimizer.moments().keys()
+
+
+def test_restarting_forgets_everything():
+    model, twin = Two(), Two()
+    optimizer = Optimizer(model, TRAINING)
+    advance(model, optimizer, range(2))
+    model.load_state_dict(twin.state_dict())
+    optimizer.restart()
+    advance(model, optimizer, range(3))
+    advance(twin, Optimizer(twin, TRAINING), range(3))
+    assert all(map(torch.equal, model.parameters(), twin.parameters()))
+
+
+@pytest.mark.slow
+def test_making_and_stepping_an_optimizer_does_not_load_the_compiler():
+    script = """
+import sys, torch
+from sweeps.runspec import Training
+from workers.optim import Optimizer
+model = torch.nn.Linear(2, 2)
+training = Training(context=1, batch_tokens=1, learning_rate=0.1, warmup_tokens=0)
+optimizer = Optimizer(model, training)
+model(torch.ones(1, 2)).sum().backward()
+optimizer.step(0.1)
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,54 @@
+import math
+
+import pytest
+
+from tests.workers.tiny import BATCH, tiny_spec, write_corpus
+from workers.schedule import learning_rate
+
+PEAK = 0.01
+HORIZON = 100 * BATCH
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory):
+    corpus = write_corpus(tmp_path_factory.mktemp("corpus"))
+    return tiny_spec(corpus, learning_rate=PEAK, warmup_tokens=10 * BATCH, cooldown=0.2)
+
+
+def rates(spec, horizon: int | None, steps: range) -> list[float]:
+    return [learning_rate(spec, step * BATCH, horizon) for step in steps]
+
+
+def test_warm_up_rises_linearly_to_the_peak(spec):
+    assert rates(spec, None, range(10)) == pytest.approx([PEAK * n / 10 for n in range(1, 11)])
+
+
+def test_the_stable_phase_holds_the_peak_for_ever(spec):
+    assert set(rates(spec, None, range(9, 1000))) == {PEAK}
+
+
+def test_cooldown_falls_linearly_from_the_peak_to_one_step_above_zero(spec):
+    assert spec.branch_tokens(HORIZON) == 80 * BATCH
+    expected = [PEAK * (20 - n) / 20 for n in range(20)]
+    assert rates(spec, HORIZON, range(80, 100)) == pytest.approx(expected)
+    assert learning_rate(spec, HORIZON, HORIZON) == 0
+
+
+def test_the_trunk_does_not_know_of_horizons(spec):
+    assert learning_rate(spec, 90 * BATCH, None) == PEAK
+    assert learning_rate(spec, 90 * BATCH, HORIZON) == pytest.approx(PEAK / 2)
+
+
+def test_a_cooldown_that_begins_within_the_warm_up_has_both_factors(spec):
+    horizon = 5 * BATCH  # branches at step 4, while the warm-up lasts to step 10
+    assert learning_rate(spec, 4 * BATCH, horizon) == pytest.approx(PEAK * 5 / 10)
+
+
+def test_no_warm_up_starts_at_the_peak(tmp_path):
+    spec = tiny_spec(write_corpus(tmp_path), warmup_tokens=0, learning_rate=PEAK)
+    assert learning_rate(spec, 0, None) == PEAK
+
+
+def test_the_mean_rate_of_a_cooldown_is_half_the_peak(spec):
+    cooldown = rates(spec, HORIZON, range(80, 100))
+    assert math.fsum(cooldown) / 20 == pytest.approx(PEAK * (0.5 + 0.5 / 20))

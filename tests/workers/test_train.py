@@ -1,0 +1,254 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+import torch
+
+from sweeps.errors import ConflictError, InputError
+from sweeps.metrics import Diverged, Endpoint, StepMetrics, TrainEvent
+from sweeps.runspec import Seeds
+from tests.workers.tiny import BATCH, curve, endpoints, run, start, tiny_spec, write_corpus
+from workers.train import train
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """A ufp4 run to two horizons in one go."""
+    torch.set_num_threads(1)
+    return run(tiny_spec(corpus, "ufp4"), [10, 20], tmp_path_factory.mktemp("whole") / "run")
+
+
+def test_events_come_in_order_and_end_exactly_at_the_horizons(whole):
+    assert [point.tokens for point in endpoints(whole)] == [10 * BATCH, 20 * BATCH]
+    positions = [(e.horizon, e.step) for e in whole if isinstance(e, StepMetrics)]
+    short, long = 10 * BATCH, 20 * BATCH
+    assert positions == (
+        [(None, step) for step in range(1, 9)]
+        + [(short, 9), (short, 10)]
+        + [(None, step) for step in range(9, 17)]
+        + [(long, step) for step in range(17, 21)]
+    )
+    assert all(e.tokens == e.step * BATCH for e in whole if isinstance(e, StepMetrics))
+    seconds = [e.seconds for e in whole if isinstance(e, StepMetrics)]
+    assert seconds == sorted(seconds)
+    assert whole[10] is endpoints(whole)[0]
+
+
+def test_an_endpoint_has_the_losses_that_its_words_promise(whole, corpus):
+    point = endpoints(whole)[1]
+    assert point.eval_tokens == 512
+    assert point.bytes_per_token == pytest.approx(1.0, abs=0.01)
+    assert point.loss_se > 0
+    assert 0 < abs(point.loss - point.loss_bf16) < 0.1
+    last = curve(whole)[20 * BATCH, 20]
+    assert point.train_loss == last.loss  # 5 % of 20 steps is the last one
+
+
+def test_a_bf16_run_measures_the_same_both_ways(corpus, tmp_path):
+    point = endpoints(run(tiny_spec(corpus), [2], tmp_path / "run"))[0]
+    assert point.loss == point.loss_bf16
+
+
+def test_training_again_repeats_every_number(whole, corpus, tmp_path):
+    again = run(tiny_spec(corpus, "ufp4"), [10, 20], tmp_path / "run")
+    assert endpoints(again) == endpoints(whole)
+    assert curve(again) == curve(whole)
+
+
+@pytest.mark.parametrize("stop_after", [1, 5, 9, 11, 17, 24])
+def test_closing_and_going_on_repeats_the_uninterrupted_run(whole, corpus, tmp_path, stop_after):
+    spec, folder = tiny_spec(corpus, "ufp4"), tmp_path / "run"
+    events = start(spec, [10, 20], folder)
+    before = list(islice(events, stop_after))
+    events.close()
+    after = run(spec, [10, 20], folder, attempt=2)
+    assert len(before) + len(after) <= len(whole) + len(endpoints(before))  # nothing done twice
+    assert {**curve(before), **curve(after)} == curve(whole)
+    assert endpoints(after) == endpoints(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill_after", [6, 19])
+def test_a_killed_process_is_continued_bit_for_bit(whole, corpus, tmp_path, kill_after):
+    folder = tmp_path / "run"
+    script = f"""
+import json, torch
+from dataclasses import asdict
+from pathlib import Path
+from tests.workers.tiny import start, tiny_spec
+torch.set_num_threads(1)
+spec = tiny_spec(Path({str(corpus)!r}), "ufp4")
+for event in start(spec, [10, 20], Path({str(folder)!r}), checkpoint_every_seconds=0.02):
+    print(json.dumps([type(event).__name__, asdict(event)]), flush=True)
+"""
+    kinds: dict[str, type[StepMetrics | Endpoint]] = {
+        "StepMetrics": StepMetrics,
+        "Endpoint": Endpoint,
+    }
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        lines = [json.loads(line) for line in islice(process.stdout, kill_after)]
+        os.kill(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    before: list[TrainEvent] = [kinds[kind](**fields) for kind, fields in lines]
+    after = run(tiny_spec(corpus, "ufp4"), [10, 20], folder, attempt=2)
+    assert {**curve(before), **curve(after)} == curve(whole)
+    assert endpoints(after) == endpoints(whole)
+    assert len(after) < len(whole)  # it went on from a checkpoint
+
+
+def test_a_longer_horizon_later_equals_both_at_once(whole, corpus, tmp_path):
+    spec, folder = tiny_spec(corpus, "ufp4"), tmp_path / "run"
+    first = run(spec, [10], folder)
+    second = run(spec, [10, 20], folder, attempt=2)
+    assert second[0] == endpoints(first)[0] == endpoints(whole)[0]
+    assert endpoints(second) == endpoints(whole)
+    assert {**curve(first), **curve(second)} == curve(whole)
+    assert (None, 8) not in curve(second)  # the trunk went on from its kept state
+
+
+def test_a_shorter_horizon_later_equals_both_at_once(whole, corpus, tmp_path):
+    spec, folder = tiny_spec(corpus, "ufp4"), tmp_path / "run"
+    run(spec, [20], folder)
+    assert endpoints(run(spec, [10, 20], folder, attempt=2))[::-1] == endpoints(whole)
+
+
+def test_what_is_measured_is_told_again_and_not_trained_again(whole, corpus, tmp_path):
+    spec, folder = tiny_spec(corpus, "ufp4"), tmp_path / "run"
+    run(spec, [10], folder)
+    assert run(spec, [10], folder, attempt=2) == endpoints(whole)[:1]
+    no_corpus = replace(spec, corpus=replace(spec.corpus, path="/nowhere"))
+    assert run(no_corpus, [10], folder, attempt=3) == endpoints(whole)[:1]
+
+
+def test_a_clock_adds_reports_and_changes_none(whole, corpus, tmp_path):
+    """Every step of a run this short is scheduled, so that no report may be added or changed."""
+    spec, folder = tiny_spec(corpus, "ufp4"), tmp_path / "run"
+    hasty = start(spec, [10, 20], folder, report_every_seconds=0, checkpoint_every_seconds=0)
+    assert curve(list(hasty)) == curve(whole)
+
+
+def test_seconds_count_over_attempts(corpus, tmp_path):
+    spec, folder = tiny_spec(corpus), tmp_path / "run"
+    first = [event for event in run(spec, [10], folder) if isinstance(event, StepMetrics)]
+    second = [
+        event for event in run(spec, [20], folder, attempt=2) if isinstance(event, StepMetrics)
+    ]
+    assert second[0].seconds > first[-1].seconds > 0
+
+
+SEEDS = {
+    "init": ("bf16", Seeds(init=1)),
+    "data": ("bf16", Seeds(data=1)),
+    "sr": ("ufp4", Seeds(sr=1)),
+    "rht": ("ufp4", Seeds(rht=1)),
+}
+
+
+@pytest.mark.parametrize(("recipe", "seeds"), SEEDS.values(), ids=SEEDS.keys())
+def test_each_seed_stream_is_alive(corpus, tmp_path, recipe, seeds):
+    spec = tiny_spec(corpus, recipe)
+    base = run(spec, [3], tmp_path / "base")
+    moved = run(replace(spec, seeds=seeds), [3], tmp_path / "moved")
+    assert endpoints(base)[0].loss != endpoints(moved)[0].loss
+
+
+def test_rounding_seeds_do_nothing_to_a_bf16_run(corpus, tmp_path):
+    spec = tiny_spec(corpus)
+    base = run(spec, [3], tmp_path / "base")
+    moved = run(replace(spec, seeds=Seeds(sr=1, rht=1)), [3], tmp_path / "moved")
+    assert endpoints(base) == endpoints(moved)
+    assert curve(base) == curve(moved)
+
+
+def test_stochastic_rounding_leaves_the_first_loss_alone_and_rht_does_not(corpus, tmp_path):
+    spec = tiny_spec(corpus, "ufp4")
+
+    def first_loss(name: str, seeds: Seeds) -> float:
+        events = run(replace(spec, seeds=seeds), [2], tmp_path / name)
+        return curve(events)[None, 1].loss
+
+    base = first_loss("base", Seeds())
+    assert first_loss("sr", Seeds(sr=1)) == base  # dy alone is rounded stochastically
+    assert first_loss("rht", Seeds(rht=1)) != base
+
+
+@pytest.mark.parametrize("rate", [1e9, float("inf")])
+def test_a_run_that_explodes_is_diverged_and_nothing_else(corpus, tmp_path, rate):
+    spec = tiny_spec(corpus, "ufp4", learning_rate=rate, warmup_tokens=0)
+    *before, last = run(spec, [100], tmp_path / "run")
+    assert isinstance(last, Diverged)
+    assert all(isinstance(event, StepMetrics) for event in before)
+    assert (last.horizon, last.tokens) == (None, last.step * BATCH)
+    assert last.step == len(before) + 1
+    assert f"at step {last.step}" in last.detail
+    assert last.detail.startswith(("training loss is ", "gradient norm is "))
+
+
+def test_an_older_attempt_stops_when_a_newer_one_begins(corpus, tmp_path):
+    spec, folder = tiny_spec(corpus), tmp_path / "run"
+    old = start(spec, [8], folder)
+    next(old)
+    new = run(spec, [8], folder, attempt=2)
+    with pytest.raises(ConflictError, match=r"attempt 1 of run .* is superseded by attempt 2"):
+        list(old)
+    assert run(spec, [8], folder, attempt=3) == endpoints(new)
+
+
+@pytest.mark.parametrize("horizon", [0, -BATCH, BATCH + 1])
+def test_a_horizon_off_the_steps_is_refused(corpus, tmp_path, horizon):
+    with pytest.raises(InputError, match=f"horizon = {horizon}: must be a positive multiple of"):
+        next(train(tiny_spec(corpus), [horizon], tmp_path, cache=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_microbatches_sum_to_the_batch_and_have_random_streams_of_their_own(
+    corpus, tmp_path, monkeypatch
+):
+    def losses(name: str, recipe: str) -> float:
+        return endpoints(run(tiny_spec(corpus, recipe), [3], tmp_path / name))[0].loss
+
+    whole = {recipe: losses(f"whole {recipe}", recipe) for recipe in ("bf16", "ufp4")}
+    monkeypatch.setattr("workers.trainee.MICROBATCH_TOKENS", BATCH // 4)
+    parts = {recipe: losses(f"parts {recipe}", recipe) for recipe in ("bf16", "ufp4")}
+    assert parts["bf16"] == pytest.approx(whole["bf16"], rel=1e-5)
+    assert parts["ufp4"] == pytest.approx(whole["ufp4"], rel=1e-2)
+    assert parts["ufp4"] != whole["ufp4"]
+
+
+@pytest.mark.slow
+def test_a_tiny_corpus_is_learnt_by_heart(tmp_path):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for number in range(12):
+        (folder / f"{number}.txt").write_text(f"{number}: the quick brown fox jumps. " * 8)
+    spec = tiny_spec(folder, learning_rate=0.02)
+    events = run(
+        replace(spec, evaluation=replace(spec.evaluation, tokens=64)), [150], tmp_path / "run"
+    )
+    assert endpoints(events)[0].train_loss < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["bf16", "ufp4"])
+def test_real_text_is_learnt_beyond_its_unigrams(corpus, tmp_path, recipe):
+    point = endpoints(run(tiny_spec(corpus, recipe, learning_rate=0.02), [60], tmp_path / "run"))[0]
+    assert point.loss < point.unigram_entropy - 0.5

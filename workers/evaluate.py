@@ -1,0 +1,42 @@
+"""The held-out loss: exact over a fixed set of windows, with its standard error.
+
+    loss = mean over sequences of the mean over positions of -ln p(target)        nats per token
+    se   = standard deviation over sequences / sqrt(sequences)
+
+Sequences have one length, so the mean over sequences is the mean over tokens; tokens of one
+sequence are correlated, so the sequence is the unit of the standard error.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """Mean loss in nats per token and its standard error."""
+
+    loss: float
+    loss_se: float
+
+
+@torch.no_grad()
+def measure(model: nn.Module, windows: Tensor, batch: int) -> Measurement:
+    """Read every window once.
+
+    Args:
+        model: Ids [B, T] to logits [B, T, vocabulary].
+        windows: Ids [sequences, context + 1] on the model's device, at least two sequences.
+        batch: Sequences in a forward pass.
+    """
+    per_sequence = []
+    for chunk in torch.split(windows, batch):
+        inputs, targets = chunk[:, :-1], chunk[:, 1:]
+        losses = functional.cross_entropy(model(inputs).transpose(1, 2), targets, reduction="none")
+        per_sequence.append(losses.double().mean(dim=1))
+    losses = torch.cat(per_sequence)
+    return Measurement(
+        loss=losses.mean().item(), loss_se=(losses.std() / len(losses) ** 0.5).item()
+    )
