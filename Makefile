@@ -30,6 +30,7 @@ check:
 # Exact versions for every install; run after a change of the ranges in pyproject.toml.
 # The "+cpu" of a CPU-only torch is dropped: the lock names the release, the index decides the build.
 lock:
+	$(BIN)/pip install --quiet pip-tools
 	$(BIN)/pip-compile --quiet --extra dev --strip-extras --no-header --no-emit-options \
 		--no-annotate --allow-unsafe \
 		--upgrade-package torch==2.13.0 --upgrade-package triton==3.7.1 \

@@ -57,7 +57,7 @@ def line(progress: Progress) -> str:
     shown = [f"{run.label} {_loss(run)}" for run in progress.running[:LISTED]]
     more = len(progress.running) - len(shown)
     shown += [f"{more} more runs"] if more else []
-    return "; ".join([headline(progress), *shown]) if shown else headline(progress)
+    return "; ".join([headline(progress), *(shown or [_pause(progress)])])
 
 
 def drawing(progress: Progress) -> Group:
@@ -74,7 +74,13 @@ def drawing(progress: Progress) -> Group:
         )
     more = len(progress.running) - LISTED
     rest = [Text(f"and {more} more runs")] if more > 0 else []
+    rest += [] if progress.running else [Text(_pause(progress))]
     return Group(Text(headline(progress)), bar, runs, *rest)
+
+
+def _pause(progress: Progress) -> str:
+    is_done = progress.cells_done == progress.cells_total
+    return "all runs are over" if is_done else "no run is under way"
 
 
 def _loss(run: RunningNow) -> str:

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 
 from kernels.hadamard import random_signs
 from kernels.matmul import bf16_matmul
+from kernels.ops import fake_quantize
 from kernels.philox import stream_key
 from kernels.recipes import BF16_RECIPE, Gemm, Recipe
-from kernels.ops import fake_quantize
 
 
 @dataclass(slots=True, kw_only=True)

@@ -108,7 +108,8 @@ def _quantize_panel(
 def _panels(x: Tensor, out: Tensor, block: int, axis: int) -> list[tuple[Tensor, Tensor, Tensor]]:
     """Cuts input and output into lanes of cache-sized panels, each with the indices of its runs."""
     source = _lanes(x, block, axis)
-    runs = torch.arange(x.numel() // RUN, device=x.device).view(x.shape[1 - axis], -1)
+    runs = torch.arange(x.numel() // RUN, device=x.device)
+    runs = runs.view(x.shape[1 - axis], x.shape[axis] // RUN)
     run_lanes = _lanes(runs if axis == 1 else runs.t(), block // RUN, axis)
     along = 0 if axis == 0 else 2
     on_cpu = x.device.type == "cpu"

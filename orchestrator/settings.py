@@ -86,7 +86,8 @@ class Settings(BaseModel):
         mlflow_url: MLflow tracking URI.
         ray_address: Of a running cluster, None to start one on this machine.
         executor: Who carries runs out.
-        slots: Runs that train at the same time.
+        slots: Runs that train at the same time; by default as many as there are CPUs, but one for
+            the local executor, whose threads share an interpreter.
         tick_seconds: Between two turns of the scheduler's loop.
         lease_seconds: Without a word from an attempt, until it is given up.
         stop_grace_seconds: Between asking an attempt to stop and no longer waiting for it.
@@ -152,7 +153,7 @@ def _defaults(given: dict[str, object]) -> dict[str, object]:
         "mlflow_url": f"sqlite:///{home.mlflow / 'mlflow.db'}",
         "ray_address": None,
         "executor": ExecutorKind.RAY,
-        "slots": _cpus(),
+        "slots": 1 if given.get("executor") == ExecutorKind.LOCAL else _cpus(),
         "tick_seconds": 0.25,
         "lease_seconds": 90.0,
         "stop_grace_seconds": 30.0,

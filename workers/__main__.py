@@ -74,6 +74,7 @@ def _log_to(path: Path) -> None:
     handler.setFormatter(formatter)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.captureWarnings(True)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
 def _schedule(settings: Settings, sweep: str | None, parent: int | None) -> None:

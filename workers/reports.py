@@ -63,8 +63,8 @@ class Reports:
         return path
 
     def close(self) -> None:
-        """Wait for the report that is being written; those behind it are left to the next look."""
-        self._pool.shutdown(cancel_futures=True)
+        """Wait for the reports that are due."""
+        self._pool.shutdown()
 
     def _path(self, sweep_id: str) -> Path:
         return self._folder / sweep_id / "report.html"

@@ -26,12 +26,10 @@ def loaded(code: str, names: set[str]) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.parametrize(
-    "module",
-    ["api.run_verb", "api.serve_verb", "api.reading_verbs", "api.acting_verbs", "api.app"],
-)
-def test_no_verb_loads_what_trains(module):
-    assert loaded(f"import {module}", {"torch", "triton", "ray", "mlflow"}) == []
+@pytest.mark.slow
+def test_no_verb_loads_what_trains():
+    verbs = "import api.acting_verbs, api.reading_verbs, api.run_verb, api.serve_verb"
+    assert loaded(verbs, {"torch", "triton", "ray", "mlflow"}) == []
 
 
 def test_help_loads_nothing_that_takes_long():
@@ -47,6 +45,7 @@ def test_help_loads_nothing_that_takes_long():
     assert loaded(code, heavy) == []
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error_message(finished):
     process = subprocess.Popen(
         [*GRIDLAW, "export", "tiny", "--home", str(finished.home)],
@@ -83,6 +82,7 @@ def on_terminal(arguments: list[str], **variables: str) -> tuple[int, str]:
     return process.wait(), text.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", ["30", "80"])
 def test_no_number_is_cut_on_a_narrow_terminal(finished, columns):
     code, text = on_terminal(
@@ -99,8 +99,3 @@ def test_no_number_is_cut_on_a_narrow_terminal(finished, columns):
     assert "\u2026" not in shown
     if int(columns) >= 80:
         assert max(map(len, shown.splitlines())) <= int(columns)
-
-
-def test_an_error_on_a_terminal_is_one_line(finished):
-    code, text = on_terminal(["show", "nope", "--home", str(finished.home)])
-    assert (code, text) == (1, "gridlaw: there is no sweep 'nope'\r\n")

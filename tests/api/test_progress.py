@@ -50,6 +50,13 @@ def test_a_line_has_the_loss_of_each_running_run_and_counts_the_rest():
     assert "run 8" not in said
 
 
+@pytest.mark.parametrize(
+    ("cells", "words"), [(5, "no run is under way"), (18, "all runs are over")]
+)
+def test_where_nothing_runs_the_line_says_why(cells, words):
+    assert line(progress(cells=cells)).endswith(f"; {words}")
+
+
 def test_a_run_without_metrics_has_a_dash():
     assert line(progress(running(loss=None))).endswith("2x48h3 ufp4 s0 loss -")
 

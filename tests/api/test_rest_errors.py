@@ -196,6 +196,7 @@ VALUES = st.recursive(
 KEYS = st.sampled_from([*mapping(), "grid", "purpose", "seeds", "tokenizer"]) | st.text(max_size=8)
 
 
+@pytest.mark.slow
 @given(changes=st.dictionaries(KEYS, VALUES, max_size=4), start=st.sampled_from([{}, mapping()]))
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_body_makes_the_server_fail(client, changes, start):
@@ -205,6 +206,7 @@ def test_no_body_makes_the_server_fail(client, changes, start):
         problem(answer, 422)
 
 
+@pytest.mark.slow
 @given(content=st.binary(max_size=60) | st.text("ab:-[]{}&*!|>\n '\"#,?0e.", max_size=40))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_yaml_makes_the_server_fail(client, content):
@@ -214,6 +216,7 @@ def test_no_yaml_makes_the_server_fail(client, content):
 PATH_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 
 
+@pytest.mark.slow
 @given(word=PATH_TEXT.filter(lambda word: not re.fullmatch(r"[./\\]+", word)))
 @settings(max_examples=80, deadline=None)
 def test_no_sweep_name_makes_the_server_fail(client, word):

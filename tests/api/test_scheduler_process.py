@@ -84,7 +84,7 @@ def test_a_sweep_is_trained_answered_and_answered_again_with_the_same_bytes(tmp_
 
 @pytest.mark.slow
 def test_an_interrupted_run_says_how_to_go_on_and_goes_on(tmp_path):
-    spec = write_spec(tmp_path, **SMALL | {"budgets": ["8192tok", "262144tok"]})
+    spec = write_spec(tmp_path, **SMALL | {"budgets": ["8192tok", "65536tok"]})
     home = tmp_path / "home"
     with started("run", spec, "--home", home) as process:
         said(process, r"[1-3] of 4 cells")

@@ -332,7 +332,11 @@ def mlflow_server(port: int, folder: Path) -> Iterator[None]:
             command,
             stdout=log,
             stderr=log,
-            env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"},
+            env={
+                **os.environ,
+                "MLFLOW_DISABLE_TELEMETRY": "true",
+                "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # three times as fast to start
+            },
             start_new_session=True,
         )
     try:
