@@ -26,6 +26,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sweeps.errors import InputError
 
 PREFIX = "GRIDLAW_"
+NOT_SETTINGS = frozenset({"GRIDLAW_PUBLIC_DATA"})
+"""Variables of the prefix that others read: the tests look there for public run data."""
 
 
 class ExecutorKind(StrEnum):
@@ -126,7 +128,7 @@ def load_settings(env: Mapping[str, str] | None = None, **overrides: object) -> 
     variables = os.environ if env is None else env
     given: dict[str, object] = {}
     for variable, value in variables.items():
-        if variable.startswith(PREFIX) and value:
+        if variable.startswith(PREFIX) and variable not in NOT_SETTINGS and value:
             given[_field(variable)] = value
     given |= {key: value for key, value in overrides.items() if value is not None}
     try:

@@ -65,11 +65,11 @@ def _summary(summary: GapSummary) -> str:
         if summary.low is not None and summary.high is not None
         else f"no interval ({summary.reason})"
     )
-    cells = "1 cell" if summary.n_cells == 1 else f"{summary.n_cells} cells"
+    cells, pairs = _count(summary.n_cells, "cell"), _count(summary.n_pairs, "pair")
     return (
         f"{summary.recipe}: mean gap to bf16 {summary.mean:+.4f} nats per token "
         f"({summary.mean_relative:+.2f} % of the bf16 loss) over {cells}, {interval}; "
-        f"bf16 is better in {summary.n_bf16_wins} of {summary.n_pairs} pairs."
+        f"bf16 is better in {summary.n_bf16_wins} of {pairs}."
     )
 
 
@@ -78,9 +78,10 @@ def _beaten(gaps: Sequence[Gap]) -> list[str]:
         return []
     lost = [gap for gap in gaps if not gap.bf16_wins]
     if not lost:
-        return [f"bf16 has the lower loss in every one of the {len(gaps)} pairs."]
+        return [f"bf16 has the lower loss in every one of the {_count(len(gaps), 'pair')}."]
     named = [f"{gap.label} at {gap.tokens:,} tokens ({gap.gap:+.4f})" for gap in lost]
-    return [f"bf16 does not have the lower loss in {len(lost)} pairs: {_listing(named)}."]
+    pairs = f"{len(lost)} of {_count(len(gaps), 'pair')}"
+    return [f"bf16 does not have the lower loss in {pairs}: {_listing(named)}."]
 
 
 def _alone(table: GapTable) -> list[str]:
@@ -88,6 +89,10 @@ def _alone(table: GapTable) -> list[str]:
         return []
     named = [f"{item.label} at {item.tokens:,} tokens ({item.reason})" for item in table.unpaired]
     return [f"Without a gap: {_listing(named)}."]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _listing(named: Sequence[str]) -> str:

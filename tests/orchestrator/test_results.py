@@ -106,6 +106,15 @@ def test_progress_counts_cells_tokens_and_states(store):
     assert after.running == ()
 
 
+def test_progress_counts_the_tokens_of_a_branch_under_way(store):
+    plan = plan_of(recipes=("bf16",), budgets=("40960tok",))
+    store.submit(plan, START)
+    task = store.claim(plan.runs[0].run_id, START)
+    branch = plan.runs[0].spec.branch_tokens(40960)
+    store.apply(heard(task, step(branch), step(branch + 2048, horizon=40960)), LATER)
+    assert store.progress("small", slots=1).tokens_done == branch + 2048
+
+
 def test_the_eta_is_what_is_left_at_the_measured_speed(store):
     plan = plan_of(recipes=("bf16",), seeds=(0, 1, 2))
     store.submit(plan, START)

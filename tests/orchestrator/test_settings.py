@@ -106,3 +106,8 @@ def test_settings_do_not_change(field):
     settings = load_settings({})
     with pytest.raises(ValueError, match="frozen"):
         setattr(settings, field, 9)
+
+
+def test_the_variable_that_names_public_data_for_tests_is_no_setting(tmp_path):
+    env = {"GRIDLAW_PUBLIC_DATA": str(tmp_path)}
+    assert load_settings(env, home=tmp_path) == load_settings({}, home=tmp_path)

@@ -1,5 +1,6 @@
 """Submitting, cancelling and retrying, with one sweep and with two that share runs."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -106,6 +107,15 @@ def test_each_sweep_keeps_its_own_names_for_a_shared_run(store):
     assert {run.run_id for run in first.runs} == {run.run_id for run in second.runs}
     assert {record.spec.model.name for record in store.records("first")} == {"ours"}
     assert {record.spec.model.name for record in store.records("second")} == {"theirs"}
+
+
+def test_a_run_reads_its_corpus_where_the_latest_sweep_found_it(store):
+    plan = plan_of()
+    moved = replace(plan.corpus, path="/new/place")
+    runs = tuple(replace(run, spec=replace(run.spec, corpus=moved)) for run in plan.runs)
+    store.submit(plan, START)
+    store.submit(replace(plan, corpus=moved, runs=runs), LATER)
+    assert store.claim(plan.runs[0].run_id, LATER).spec.corpus.path == "/new/place"
 
 
 def test_cancelling_drops_what_is_queued_at_once(store):
