@@ -10,17 +10,17 @@ A sweep that is over and sent is left alone until something of it changes.
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 from orchestrator.summaries import RunSummary, SweepSummary
 from sweeps.records import RunRecord
 from sweeps.spec import SweepSpec
-from workers.tracking import Experiment, connect
+from workers.tracking import Server
 
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -76,8 +76,7 @@ class Mirror:
         self._reports = reports
         self._sweep = sweep
         self._seconds = seconds
-        self._client: MlflowClient | None = None
-        self._experiments: dict[str, Experiment] = {}
+        self._server: Server | None = None
         self._settled: dict[str, object] = {}
         self._complaint = ""
         self._turn = threading.Condition()
@@ -124,27 +123,35 @@ class Mirror:
                 self._turn.wait_for(lambda: self._is_closing or self._asked > self._done, pause)
 
     def _look(self) -> bool:
-        """One comparison; whether it went through to the end."""
+        """One comparison of everything; whether all of it went through."""
+        sweeps = self._guarded(self._source.sweeps)
+        if sweeps is None:
+            return False
+        chosen = [sweep for sweep in sweeps if self._sweep in (None, sweep.sweep_id)]
+        brought = [self._guarded(partial(self._bring, sweep)) for sweep in chosen]
+        is_level = all(brought)
+        if is_level:
+            self._complaint = ""
+        return is_level
+
+    def _guarded(self, turn: Callable[[], T]) -> T | None:
+        """What a turn gives; None if it failed, which must not reach other sweeps or the loop."""
         try:
-            self._client = self._client or connect(self._url, self._folder)
-            for sweep in self._source.sweeps():
-                if self._sweep in (None, sweep.sweep_id):
-                    self._bring(self._client, sweep)
-        except Exception as error:  # training goes on, whatever MLflow or its database raise
+            return turn()
+        except Exception as error:  # whatever MLflow, its database or ours raise
             if str(error) != self._complaint:
                 logger.warning("MLflow falls behind; training is not affected", exc_info=True)
             self._complaint = str(error)
-            return False
-        self._complaint = ""
-        return True
+            return None
 
-    def _bring(self, client: "MlflowClient", sweep: SweepSummary) -> None:
+    def _bring(self, sweep: SweepSummary) -> bool:
         path = self._reports / sweep.sweep_id / "report.html"
         written = path.stat().st_mtime_ns if path.is_file() else None
         seen = (dict(sweep.runs), sweep.cancelled_at, written)
         if self._settled.get(sweep.sweep_id) == seen:
-            return
-        experiment = self._experiment(client, sweep)
+            return True
+        self._server = self._server or Server(self._url, self._folder)
+        experiment = self._server.experiment(sweep)
         spec = self._source.spec(sweep.sweep_id)
         experiment.bring(sweep, spec, None if written is None else path)
         runs = {run.run_id: run for run in self._source.runs(sweep.sweep_id)}
@@ -152,10 +159,4 @@ class Mirror:
             experiment.bring_run(runs[record.run_id], record)
         if sweep.is_over:
             self._settled[sweep.sweep_id] = seen
-
-    def _experiment(self, client: "MlflowClient", sweep: SweepSummary) -> Experiment:
-        if sweep.sweep_id not in self._experiments:
-            is_remote = self._url.startswith(("http://", "https://"))
-            artifacts = None if is_remote else self._folder / "artifacts" / sweep.sweep_id
-            self._experiments[sweep.sweep_id] = Experiment(client, sweep, artifacts)
-        return self._experiments[sweep.sweep_id]
+        return True

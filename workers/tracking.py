@@ -46,20 +46,36 @@ QUIET = {
 """Unless the user's environment says otherwise; a server that is away is asked again soon."""
 
 
-def connect(url: str, folder: Path) -> "MlflowClient":
-    """A client of the tracking server or store at a URL; makes a local store where there is none.
+class Server:
+    """The tracking server at an http URL, or a store that this process opens itself.
+
+    Args:
+        url: MLflow tracking URI.
+        folder: For a local store and its artifacts; made if it is not there.
 
     Raises:
-        Exception: Whatever MLflow raises if there is none and it cannot be made.
+        Exception: Whatever MLflow raises if it cannot be used.
     """
-    for variable, value in QUIET.items():
-        os.environ.setdefault(variable, value)
-    from mlflow import MlflowClient
 
-    for name in ("mlflow", "alembic"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    folder.mkdir(parents=True, exist_ok=True)
-    return MlflowClient(tracking_uri=url)
+    def __init__(self, url: str, folder: Path) -> None:
+        for variable, value in QUIET.items():
+            os.environ.setdefault(variable, value)
+        from mlflow import MlflowClient
+
+        for name in ("mlflow", "alembic"):
+            logging.getLogger(name).setLevel(logging.WARNING)
+        folder.mkdir(parents=True, exist_ok=True)
+        is_remote = url.startswith(("http://", "https://"))
+        self._artifacts = None if is_remote else folder / "artifacts"
+        self._client = MlflowClient(tracking_uri=url)
+        self._experiments: dict[str, Experiment] = {}
+
+    def experiment(self, sweep: SweepSummary) -> "Experiment":
+        """The experiment of a sweep; made if there is none."""
+        if sweep.sweep_id not in self._experiments:
+            artifacts = self._artifacts and self._artifacts / sweep.sweep_id
+            self._experiments[sweep.sweep_id] = Experiment(self._client, sweep, artifacts)
+        return self._experiments[sweep.sweep_id]
 
 
 @dataclass(slots=True, kw_only=True)

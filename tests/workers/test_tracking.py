@@ -1,6 +1,7 @@
 """The mirror against real MLflow stores: SQLite files, and a server that is started late."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -312,6 +313,25 @@ def test_a_store_that_cannot_be_opened_is_caught_up_with_when_it_can(stage, blan
     database.write_bytes(blank.read_bytes())
     assert mirror.close(PATIENCE)
     assert stage.history(task, "train_loss") == [(BATCH, 3.0)]
+
+
+def test_a_sweep_that_cannot_be_sent_does_not_hold_up_the_others(stage):
+    task = stage.claim()
+    stage.store.apply(heard(task, step(BATCH)), START)
+    other = stage.store.submit(plan_of(name="other", seeds=(1,)), START)
+    report = stage.folder / "reports" / other.sweep_id / "report.html"
+    report.parent.mkdir(parents=True)
+    report.write_text("<p>drawn</p>")
+    stage.level()
+    artifacts_folder = stage.folder / "mlflow" / "artifacts" / other.sweep_id
+    shutil.rmtree(artifacts_folder)
+    artifacts_folder.write_text("a file where the folder should be")
+    report.write_text("<p>drawn again</p>")
+    stage.store.apply(heard(task, step(2 * BATCH), offset=1), START)
+    mirror = stage.mirror()
+    mirror.start()
+    assert not mirror.close(PATIENCE)
+    assert stage.history(task, "train_loss") == [(BATCH, 3.0), (2 * BATCH, 3.0)]
 
 
 def free_port() -> int:
