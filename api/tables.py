@@ -109,7 +109,7 @@ def sweep_lines(sweep: SweepSummary, progress: Progress, runs: Sequence[RunSumma
 def answer_lines(answer: Answer) -> Lines:
     """The endpoints with their gaps, then what they say in words, fits included."""
     yield from _endpoints(answer)
-    for sentence in answer.sentences:
+    for sentence in (*answer.headline, *answer.sentences):
         yield ""
         yield sentence
 

@@ -3,7 +3,8 @@
 from dashboards.compute import REACH, ComputeCurves
 from dashboards.gap_bars import GapBars
 from dashboards.loss_curves import LossCurves
-from dashboards.wording import count, listed, nats, plural
+from dashboards.wording import count, nats
+from sweeps.wording import listed, plural
 
 MARKERS = (
     "Marker shape says which GEMMs have the RHT: circle none, triangle wgrad, diamond all three."

@@ -18,11 +18,12 @@ from dashboards.facets import WIDE_COLUMNS, Panels, log_ticks
 from dashboards.plotted import Plotted, Value
 from dashboards.subject import SUBJECT_COLUMNS, Model, Subject, model_of, recipes_of
 from dashboards.theme import Style, styles
-from dashboards.wording import count, drawn, listed, scientific
+from dashboards.wording import count, drawn, scientific
 from kernels.recipes import Recipe
 from sweeps.fits.result import Fit, Status, curve
 from sweeps.measured import measured
 from sweeps.records import Outcome, RunRecord
+from sweeps.wording import listed
 
 REACH = 4.0
 _STEPS = 25

@@ -16,12 +16,13 @@ from dashboards.facets import WIDE_COLUMNS, Panels
 from dashboards.plotted import Plotted, Value
 from dashboards.subject import Model, models_of, recipes_of
 from dashboards.theme import Style, styles
-from dashboards.wording import count, counts, drawn, interval, percent, plural, signed
+from dashboards.wording import count, counts, drawn, interval, percent, signed
 from kernels.recipes import Recipe
 from sweeps.gaps import GapTable
 from sweeps.paired import Gap, Missing
 from sweeps.records import RunRecord
 from sweeps.summaries import CellGap
+from sweeps.wording import plural
 
 _MOST_LABELLED = 4
 

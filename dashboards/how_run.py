@@ -5,10 +5,11 @@ from dataclasses import fields
 
 from dashboards.sheets import Sheet
 from dashboards.subject import recipes_of
-from dashboards.wording import MISSING, count, listed, scientific
+from dashboards.wording import MISSING, count, scientific
 from kernels.recipes import Gemm, Operand, Recipe
 from sweeps.records import RunRecord
 from sweeps.runspec import CorpusRef, RunSpec, Training
+from sweeps.wording import listed
 
 
 def recipes_used_sheet(records: Sequence[RunRecord]) -> Sheet:

@@ -20,7 +20,6 @@ from plotly.offline import get_plotlyjs
 
 from dashboards import captions, compute, gap_bars, loss_curves
 from dashboards.facets import NARROW_COLUMNS, WIDE_COLUMNS
-from dashboards.headline import headline
 from dashboards.how_run import models_sheet, recipes_used_sheet, settings_sheets
 from dashboards.page import document, source
 from dashboards.plotted import Plotted
@@ -34,11 +33,11 @@ from dashboards.sheets import (
     unpaired_sheet,
 )
 from dashboards.theme import Mode, template
-from dashboards.wording import plural
 from sweeps.answer import Answer
 from sweeps.errors import StorageError
 from sweeps.measured import measured
 from sweeps.records import RunRecord
+from sweeps.wording import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +82,7 @@ def render(answer: Answer, *, name: str, spec: str, made_at: datetime) -> str:
         spec=spec,
         made_at=made_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         progress=progress(answer.records),
-        headline=headline(answer.gaps),
+        headline=answer.headline,
         sentences=answer.sentences,
         num_pairs=len(answer.gaps.gaps),
         drawings=drawings,

@@ -6,7 +6,7 @@ wide as the plus.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 from math import isfinite, log10
 
@@ -68,16 +68,6 @@ def constant(value: float | None) -> str:
     if value != 0 and not -3 <= log10(abs(value)) < 5:
         return scientific(value) if value > 0 else f"−{scientific(-value)}"
     return _minus(f"{value:.4g}")
-
-
-def listed(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def drawn(name: str) -> str:

@@ -19,6 +19,7 @@ from sweeps.fits.fit import RESAMPLES, fit, refuse
 from sweeps.fits.points import recipe_points
 from sweeps.fits.result import Fit, Solution, curve
 from sweeps.gaps import GapTable, pair
+from sweeps.headline import headline
 from sweeps.measured import distinct, measured
 from sweeps.paired import Gap
 from sweeps.plain import plain
@@ -48,6 +49,7 @@ class Answer:
         unigram_entropy: Of the training tokens, nats per token, smallest and largest over the
             endpoints; None before the first endpoint.
         not_beaten: Gaps in which BF16 does not have the lower loss.
+        headline: Which recipe ends closest to BF16, and whether the order is settled.
         sentences: For people, most important first.
     """
 
@@ -56,6 +58,7 @@ class Answer:
     fits: tuple[Fit, ...]
     unigram_entropy: tuple[float, float] | None
     not_beaten: tuple[Gap, ...]
+    headline: tuple[str, ...]
     sentences: tuple[str, ...]
 
     @property
@@ -95,6 +98,7 @@ def answer(records: Iterable[RunRecord], *, resamples: int = RESAMPLES, seed: in
         fits=fits,
         unigram_entropy=(min(entropies), max(entropies)) if entropies else None,
         not_beaten=tuple(gap for gap in table.gaps if not gap.bf16_wins),
+        headline=headline(table),
         sentences=tuple(sentences(rows(runs, table), table, fits, words)),
     )
 
@@ -103,6 +107,7 @@ def to_json(result: Answer) -> dict[str, Any]:
     """The answer as JSON values: never a bare NaN, every planned endpoint in it."""
     return {
         "conventions": CONVENTIONS,
+        "headline": list(result.headline),
         "sentences": list(result.sentences),
         "unigram_entropy": plain(result.unigram_entropy),
         "endpoints": [row_json(row) for row in result.rows],

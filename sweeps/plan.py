@@ -27,7 +27,7 @@ from sweeps.counts import (
     quantizable_share,
     six_n_flops_per_token,
 )
-from sweeps.rates import EVAL_COST, Rates, makespan, modelled_seconds_per_token
+from sweeps.rates import EVAL_COST, RUN_SECONDS, Rates, makespan, modelled_seconds_per_token
 from sweeps.runspec import CorpusRef, ModelShape, RunSpec, Seeds
 from sweeps.spec import SweepSpec
 
@@ -293,5 +293,8 @@ def _launch_rank(run: PlannedRun) -> tuple[bool, float, str]:
 
 
 def _seconds_left(run: PlannedRun, done: Collection[int], rates: Rates) -> float:
-    evaluated = len(run.pending(done)) * run.spec.evaluation.tokens * EVAL_COST
-    return (run.tokens_left(done) + evaluated) / rates.tokens_per_second(run.spec)
+    pending = len(run.pending(done))
+    if not pending:
+        return 0.0
+    evaluated = pending * run.spec.evaluation.tokens * EVAL_COST
+    return RUN_SECONDS + (run.tokens_left(done) + evaluated) / rates.tokens_per_second(run.spec)

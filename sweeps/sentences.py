@@ -8,6 +8,7 @@ from sweeps.fits.result import Fit
 from sweeps.gaps import GapTable
 from sweeps.paired import Gap
 from sweeps.summaries import GapSummary
+from sweeps.wording import listed, plural
 
 LISTED = 12
 """Items named one by one before the rest is counted."""
@@ -28,7 +29,7 @@ def sentences(rows: Sequence[Row], table: GapTable, fits: Sequence[Fit], learnt:
         *(_summary(summary) for summary in table.summaries),
         *_beaten(table.gaps),
         *_alone(table),
-        *(f"Fit of {fit.recipe}: {' '.join(fit.verdict)}" for fit in fits),
+        *_fits(fits),
     ]
 
 
@@ -65,7 +66,7 @@ def _summary(summary: GapSummary) -> str:
         if summary.low is not None and summary.high is not None
         else f"no interval ({summary.reason})"
     )
-    cells, pairs = _count(summary.n_cells, "cell"), _count(summary.n_pairs, "pair")
+    cells, pairs = plural(summary.n_cells, "cell"), plural(summary.n_pairs, "pair")
     return (
         f"{summary.recipe}: mean gap to bf16 {summary.mean:+.4f} nats per token "
         f"({summary.mean_relative:+.2f} % of the bf16 loss) over {cells}, {interval}; "
@@ -78,9 +79,9 @@ def _beaten(gaps: Sequence[Gap]) -> list[str]:
         return []
     lost = [gap for gap in gaps if not gap.bf16_wins]
     if not lost:
-        return [f"bf16 has the lower loss in every one of the {_count(len(gaps), 'pair')}."]
+        return [f"bf16 has the lower loss in every one of the {plural(len(gaps), 'pair')}."]
     named = [f"{gap.label} at {gap.tokens:,} tokens ({gap.gap:+.4f})" for gap in lost]
-    pairs = f"{len(lost)} of {_count(len(gaps), 'pair')}"
+    pairs = f"{len(lost)} of {plural(len(gaps), 'pair')}"
     return [f"bf16 does not have the lower loss in {pairs}: {_listing(named)}."]
 
 
@@ -91,10 +92,16 @@ def _alone(table: GapTable) -> list[str]:
     return [f"Without a gap: {_listing(named)}."]
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _listing(named: Sequence[str]) -> str:
     more = f" and {len(named) - LISTED} more" if len(named) > LISTED else ""
     return "; ".join(named[:LISTED]) + more
+
+
+def _fits(fits: Sequence[Fit]) -> list[str]:
+    """The verdicts, each sentence once with all the recipes that it holds for."""
+    said: dict[tuple[int, str], list[str]] = {}
+    for fit in fits:
+        for place, sentence in enumerate(fit.verdict):
+            said.setdefault((place, sentence), []).append(fit.recipe)
+    in_order = sorted(said, key=lambda key: key[0])
+    return [f"Fit of {listed(said[key])}: {key[1]}" for key in in_order]

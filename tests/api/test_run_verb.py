@@ -47,7 +47,8 @@ def test_the_plan_is_on_standard_error_and_the_answer_alone_on_standard_output(g
     assert (
         sorted(answer)
         == (
-            "conventions endpoints fits gaps not_beaten places sentences sweep_id unigram_entropy"
+            "conventions endpoints fits gaps headline not_beaten places sentences sweep_id "
+            "unigram_entropy"
         ).split()
     )
     assert "12 cells, 6 runs, 4 reused" in said.err

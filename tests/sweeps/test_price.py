@@ -9,6 +9,7 @@ from sweeps.metrics import StepMetrics
 from sweeps.plan import Plan, expand, price
 from sweeps.rates import (
     EVAL_COST,
+    RUN_SECONDS,
     Rates,
     kind_of,
     makespan,
@@ -111,7 +112,8 @@ def test_a_measured_speed_decides_the_time_of_its_kind():
     (run,) = plan.runs
     rates = Rates(measured={kind_of(run.spec): 1000.0})
     evaluated = run.spec.evaluation.tokens * EVAL_COST
-    assert price(plan, {}, rates).eta_seconds == pytest.approx((run.tokens + evaluated) / 1000)
+    expected = RUN_SECONDS + (run.tokens + evaluated) / 1000
+    assert price(plan, {}, rates).eta_seconds == pytest.approx(expected)
 
 
 def test_rates_are_the_median_speed_of_each_kind_and_correct_the_model_for_others():

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dashboards.wording import listed, percent, plural
 from sweeps.gaps import GapTable
 from sweeps.intervals import interval_of_mean
 from sweeps.paired import Gap, Missing
+from sweeps.wording import listed, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def _closest(ranking: Ranking) -> str:
     subject = "ends closest to BF16: its" if len(ranking.recipes) > 1 else "against BF16: its"
     return (
         f"{ranking.recipes[0]} {subject} loss is {abs(gap):.4f} nats per token {where} BF16 "
-        f"({percent(share)}), {sure}, n = {plural(ranking.n_pairs, 'pair')} in "
+        f"({share:+.2f} % of the BF16 loss), {sure}, n = {plural(ranking.n_pairs, 'pair')} in "
         f"{plural(ranking.n_cells, 'cell')}."
     )
 
@@ -127,4 +127,4 @@ def _lead(ranking: Ranking) -> tuple[str, ...]:
 
 
 def _range(ends: tuple[float, float]) -> str:
-    return f"{ends[0]:+.4f} to {ends[1]:+.4f}".replace("-", "−")
+    return f"{ends[0]:+.4f} to {ends[1]:+.4f}"
