@@ -1,6 +1,8 @@
 """The house rules that a machine can hold: sizes, frameworks behind doors, tested documents."""
 
 import ast
+import pkgutil
+import re
 import subprocess
 import sys
 import tomllib
@@ -122,3 +124,11 @@ def test_every_recipe_has_a_section_in_the_numerics_page() -> None:
     ]
     for preset in PRESETS:
         assert f"## {preset}" in headings, preset
+
+
+def test_every_function_that_the_architecture_page_names_exists() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    names = re.findall(rf"`((?:{'|'.join(PACKAGES)})\.[\w.]+)`", page)
+    assert len(names) > 10
+    for dotted in names:
+        pkgutil.resolve_name(dotted)
