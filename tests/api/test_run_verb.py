@@ -31,7 +31,7 @@ def test_the_answer_has_the_table_the_words_and_the_places(gridlaw, busy_home):
         "+0.0500",
         "diverged",
         "bf16 has the lower loss in every one of the 4 pairs.",
-        "Fit of bf16: ",
+        "Fit of bf16 and ",
         f"mlflow ui --backend-store-uri sqlite:///{busy_home.home}/mlflow/mlflow.db",
         f"{busy_home.home}/runs",
     ):

@@ -41,12 +41,6 @@ def test_a_gap_carries_its_sign():
     assert wording.interval(None, 0.02) == "–"
 
 
-def test_lists_and_plurals():
-    assert wording.listed(["a"]) == "a"
-    assert wording.listed(["a", "b", "c"]) == "a, b and c"
-    assert (wording.plural(1, "run"), wording.plural(2000, "run")) == ("1 run", "2,000 runs")
-
-
 def test_counts_that_round_alike_are_written_in_full():
     assert wording.counts([1_048_576, 1_049_600, 2_000_000]) == {
         1_048_576: "1,048,576",
