@@ -118,7 +118,7 @@ def gap_lines(answer: Answer) -> Lines:
     """The endpoints with their gaps, and a summary of each recipe."""
     yield from _endpoints(answer)
     yield ""
-    yield heading("Gap to bf16 by recipe: mean over cells, 95 % t interval over cells")
+    yield heading("Gap to bf16 by recipe: mean and 95 % t interval over models")
     table = plain_table(
         left=("recipe",),
         right=("mean", "low", "high", "mean %", "cells", "pairs", "bf16 wins", "no pair"),

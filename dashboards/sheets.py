@@ -44,10 +44,11 @@ def recipes_sheet(summaries: Sequence[GapSummary]) -> Sheet:
     """What the gaps of each recipe say together."""
     return Sheet(
         key="recipes",
-        caption="Gap to BF16 by recipe: mean over cells, nats per token; 95 % t interval over "
-        "cells. A cell is one (N, D); a pair is two runs that differ in the recipe alone.",
+        caption="Gap to BF16 by recipe: mean over models, nats per token, with its 95 % t "
+        "interval. Horizons of one run share its trunk, so a model counts once; a cell is one "
+        "(N, D), a pair two runs that differ in the recipe alone.",
         columns=(
-            *("Recipe", "#Mean gap", "#95 % interval", "#Gap %", "#Cells", "#Pairs"),
+            *("Recipe", "#Mean gap", "#95 % interval", "#Gap %", "#Models", "#Cells", "#Pairs"),
             *("#BF16 lower in", "#Without a pair", "#Seed s.d.", "Note"),
         ),
         rows=tuple(
@@ -56,6 +57,7 @@ def recipes_sheet(summaries: Sequence[GapSummary]) -> Sheet:
                 signed(summary.mean),
                 interval(summary.low, summary.high),
                 percent(summary.mean_relative),
+                str(summary.n_models),
                 str(summary.n_cells),
                 str(summary.n_pairs),
                 f"{summary.n_bf16_wins} of {summary.n_pairs}",
@@ -75,7 +77,7 @@ def cells_sheet(answer: Answer) -> Sheet:
         key="cells",
         caption="Endpoints: validation loss in nats per token at exactly D training tokens, "
         "through the recipe’s own forward pass; ± is the standard error over validation "
-        "sequences; gap = loss − loss of the BF16 partner.",
+        "sequences, the same ones for every run, and no error of a gap; gap = loss − loss of the BF16 partner.",
         columns=(
             *("Model", "#N", "Recipe", "#Seed", "#D", "#D/N", "#Loss ± s.e."),
             *("#Bits per byte", "#Gap", "#Gap %", "Outcome", "Detail"),

@@ -1,43 +1,46 @@
-"""Headline: which recipe ends closest to BF16, by how much, and whether the order is settled.
+"""Headline: which recipe has the lowest loss against BF16, by how much, and is the order settled.
 
     g_rc  = mean over seeds of the gap of recipe r in cell c       nats per token
-    G_r   = mean of g_rc over the cells that every recipe with a gap shares
-    lead  = mean over those cells of g_2c - g_1c, with a 95 % t interval over cells
+    g_rm  = mean of g_rc over the horizons of model m, only cells that every recipe with a gap shares
+    G_r   = mean of g_rm over models
+    lead  = mean over models of g_2m - g_1m, with a 95 % t interval over models
 
 where 1 is the recipe of the lowest G and 2 the next. Only shared cells enter, so that a recipe does
-not win by having diverged where the others are worst. A cell is one (N, D) with all other fields.
+not win by having diverged where the others are worst. Horizons of one run share its trunk and are
+averaged first: a model, with all its other settings, is one observation.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from sweeps.gaps import GapTable
 from sweeps.intervals import interval_of_mean
 from sweeps.paired import Gap, Missing
+from sweeps.summaries import model_means, seed_mean, seed_percent
 from sweeps.wording import listed, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Recipes by mean gap over the cells that all of them share.
+    """Recipes by mean gap over models, in the cells that all of the recipes share.
 
     Attributes:
         recipes: Names, lowest mean gap first.
         means: Mean gap of each, nats per token.
         relative: Mean gap of each in percent of the BF16 loss.
+        n_models: Models of the shared cells.
         n_cells: Shared cells.
         n_pairs: Pairs of the first recipe in them.
-        interval: 95 % t interval of the first one's mean gap; None below 2 cells.
+        interval: 95 % t interval of the first one's mean gap; None below 2 models.
         lead: By how much the second is farther, nats per token; None with one recipe.
-        lead_interval: 95 % t interval of the lead; None below 2 cells.
+        lead_interval: 95 % t interval of the lead; None below 2 models.
     """
 
     recipes: tuple[str, ...]
     means: tuple[float, ...]
     relative: tuple[float, ...]
+    n_models: int
     n_cells: int
     n_pairs: int
     interval: tuple[float, float] | None
@@ -54,7 +57,11 @@ def rank(gaps: Sequence[Gap]) -> Ranking | None:
     if not shared:
         return None
     table = {
-        recipe: np.array([np.mean([gap.gap for gap in own[cell]]) for cell in shared])
+        recipe: model_means({key: seed_mean(own[key]) for key in shared})
+        for recipe, own in cells.items()
+    }
+    percents = {
+        recipe: model_means({key: seed_percent(own[key]) for key in shared})
         for recipe, own in cells.items()
     }
     order = sorted(table, key=lambda recipe: float(table[recipe].mean()))
@@ -63,10 +70,8 @@ def rank(gaps: Sequence[Gap]) -> Ranking | None:
     return Ranking(
         recipes=tuple(order),
         means=tuple(float(table[recipe].mean()) for recipe in order),
-        relative=tuple(
-            float(np.mean([np.mean([g.relative for g in cells[recipe][cell]]) for cell in shared]))
-            for recipe in order
-        ),
+        relative=tuple(float(percents[recipe].mean()) for recipe in order),
+        n_models=len(table[first]),
         n_cells=len(shared),
         n_pairs=sum(len(cells[first][cell]) for cell in shared),
         interval=interval_of_mean(table[first]),
@@ -99,32 +104,27 @@ def _missing(table: GapTable) -> tuple[str, ...]:
 def _closest(ranking: Ranking) -> str:
     gap, share = ranking.means[0], ranking.relative[0]
     where = "above" if gap > 0 else "below"
-    sure = (
-        f"95 % interval {_range(ranking.interval)}"
-        if ranking.interval is not None
-        else "no interval from a single cell"
-    )
-    subject = "ends closest to BF16: its" if len(ranking.recipes) > 1 else "against BF16: its"
+    subject = "has the lowest loss against" if len(ranking.recipes) > 1 else "against"
     return (
-        f"{ranking.recipes[0]} {subject} loss is {abs(gap):.4f} nats per token {where} BF16 "
-        f"({share:+.2f} % of the BF16 loss), {sure}, n = {plural(ranking.n_pairs, 'pair')} in "
-        f"{plural(ranking.n_cells, 'cell')}."
+        f"{ranking.recipes[0]} {subject} BF16: {abs(gap):.4f} nats per token {where} it "
+        f"({share:+.2f} % of the BF16 loss), {_interval(ranking.interval, ranking.n_models)}, "
+        f"n = {plural(ranking.n_pairs, 'pair')} in {plural(ranking.n_cells, 'cell')}."
     )
 
 
 def _lead(ranking: Ranking) -> tuple[str, ...]:
     if ranking.lead is None:
         return ()
-    second = ranking.recipes[1]
-    if ranking.lead_interval is None:
-        return (f"{second} is {ranking.lead:.4f} nats farther, from a single cell.",)
-    low, _ = ranking.lead_interval
-    settled = "" if low > 0 else " The interval includes zero: the order is not settled."
+    sure = _interval(ranking.lead_interval, ranking.n_models)
+    is_settled = ranking.lead_interval is not None and ranking.lead_interval[0] > 0
+    settled = "" if is_settled else " The order is not settled."
     return (
-        f"{second} is {ranking.lead:.4f} nats farther over the same cells "
-        f"(95 % interval {_range(ranking.lead_interval)}).{settled}",
+        f"{ranking.recipes[1]} is {ranking.lead:.4f} nats higher in the same cells ({sure})."
+        f"{settled}",
     )
 
 
-def _range(ends: tuple[float, float]) -> str:
-    return f"{ends[0]:+.4f} to {ends[1]:+.4f}"
+def _interval(ends: tuple[float, float] | None, n_models: int) -> str:
+    if ends is None:
+        return "no interval from a single model"
+    return f"95 % t interval over {plural(n_models, 'model')} {ends[0]:+.4f} to {ends[1]:+.4f}"

@@ -62,7 +62,7 @@ def _summary(summary: GapSummary) -> str:
     if summary.mean is None or summary.mean_relative is None:
         return f"{summary.recipe}: no gap, as none of its endpoints has a pair."
     interval = (
-        f"95 % t interval over cells {summary.low:+.4f} to {summary.high:+.4f}"
+        f"95 % t interval over {plural(summary.n_models, 'model')} {summary.low:+.4f} to {summary.high:+.4f}"
         if summary.low is not None and summary.high is not None
         else f"no interval ({summary.reason})"
     )

@@ -9,7 +9,7 @@ Pre-norm RMSNorm with a gain; queries and keys are RMS-normed over each head and
 (RoPE, pair (2i, 2i + 1) turned by position * 10000^(-2i / D)); causal softmax attention; no
 biases; head and embedding untied. Linear layers in the blocks are `QuantLinear` under the recipe,
 the head is one in BF16; embedding, norms and attention are never quantized. Activations between
-layers are BF16, logits leave as FP32, weights are FP32.
+layers are BF16; logits are rounded to BF16 like every product and leave as FP32; weights are FP32.
 
 Init, width-aware, from one generator: N(0, 1 / fan_in) for linear layers, those that write into the
 residual stream divided by sqrt(2 * layers), the head N(0, 1 / width^2) so that the first loss is

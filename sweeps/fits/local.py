@@ -97,7 +97,8 @@ def _verdict(law: LocalPower, design: Design, ends: Array) -> tuple[str, ...]:
         f"In their place {law.formula} about N0 = {np.exp(law.x0):.3g}, D0 = {np.exp(law.y0):.3g}: "
         f"L0 = {center:.4f} ({low:.4f} to {high:.4f}) nats per token, a = {a:.4f} "
         f"({a_low:.4f} to {a_high:.4f}), b = {b:.4f} ({b_low:.4f} to {b_high:.4f}), 95 % t "
-        f"intervals from {design.n_cells} cells.",
+        f"intervals from {design.n_cells} cells, counted as independent although the token counts "
+        "of one model share a run.",
         "It predicts inside the data range alone; nothing is said beyond it.",
         *(
             f"With two {what} nothing checks the power law between them."

@@ -153,7 +153,7 @@ def test_a_hostile_name_stays_text():
 def test_it_opens_with_the_answer(finished_page):
     elements = read(finished_page)
     (first,) = [e for e in elements if e.attributes.get("class") == "answer"]
-    assert "".join(first.text).startswith("ufp4 ends closest to BF16: its loss is ")
+    assert "".join(first.text).startswith("ufp4 has the lowest loss against BF16: ")
     sections = [e.attributes["id"] for e in of(elements, "section")]
     assert sections == ["answer", "cells", "figures", "fits", "missing", "how", "again"]
 

@@ -61,34 +61,39 @@ def test_the_mean_over_seeds_is_taken_inside_a_cell_first():
 
 def test_the_answer_names_recipe_gap_percent_interval_and_n():
     first, second = headline(pair(sweep()))
-    assert first.startswith("ufp4 ends closest to BF16: its loss is 0.03")
-    assert "nats per token above BF16 (+1.20 % of the BF16 loss)" in first
-    assert "95 % interval +0.0289 to +0.0353" in first
+    assert first.startswith("ufp4 has the lowest loss against BF16: 0.03")
+    assert "nats per token above it (+1.20 % of the BF16 loss)" in first
+    assert "95 % t interval over 3 models +0.0259 to +0.0383" in first
     assert first.endswith("n = 6 pairs in 6 cells.")
     assert second.startswith("e2m1-ref is 0.02")
     assert "not settled" not in second
 
 
 def test_an_order_inside_the_noise_is_called_unsettled():
+    models = ("tiny", "small", "medium")
     records = (
-        finished(),
-        shifted(finished(UFP4), 0.020),
-        replace(
-            finished(E2M1),
-            endpoints=tuple(
-                replace(end, loss=theirs.loss + gap)
-                for end, theirs, gap in zip(
-                    finished(E2M1).endpoints, finished().endpoints, (0.01, 0.04), strict=True
-                )
-            ),
+        *(finished(BF16_RECIPE, model=model) for model in models),
+        *(shifted(finished(UFP4, model=model), 0.020) for model in models),
+        *(
+            shifted(finished(E2M1, model=model), gap)
+            for model, gap in zip(models, (0.01, 0.04, 0.03), strict=True)
         ),
     )
-    assert headline(pair(records))[1].endswith("includes zero: the order is not settled.")
+    second = headline(pair(records))[1]
+    assert "95 % t interval over 3 models -" in second
+    assert second.endswith("The order is not settled.")
+
+
+def test_horizons_of_one_model_are_one_observation_and_settle_nothing():
+    records = (finished(), shifted(finished(UFP4), 0.02), shifted(finished(E2M1), 0.04))
+    first, second = headline(pair(records))
+    assert "no interval from a single model, n = 2 pairs in 2 cells" in first
+    assert second.endswith("(no interval from a single model). The order is not settled.")
 
 
 def test_a_recipe_below_bf16_is_said_to_be_below():
     records = (finished(), shifted(finished(UFP4), -0.03))
-    assert "0.0295 nats per token below BF16 (-" in headline(pair(records))[0]
+    assert "0.0295 nats per token below it (-" in headline(pair(records))[0]
 
 
 def test_recipes_that_share_no_cell_have_no_order():
