@@ -7,16 +7,16 @@ import typer
 from api.opening import making, reading
 from api.reading_verbs import print_view
 from api.schemas import SweepView, standing
+from orchestrator.service import lay_out
 from orchestrator.settings import Settings
-from sweeps.spec import load_spec, pin_corpus
+from sweeps.spec import load_spec
 
 
 def submit(path: Path, settings: Settings, *, as_json: bool) -> None:
     """Queue a sweep for the scheduler of this home."""
-    spec = load_spec(path)
-    pin_corpus(spec)  # a corpus that cannot be read is refused before a home is made
+    plan = lay_out(load_spec(path))  # what cannot be laid out is refused before a home is made
     with making(settings) as service:
-        sweep = service.submit(spec)
+        sweep = service.submit(plan)
     if as_json:
         print_view(SweepView.of(sweep))
         return

@@ -9,10 +9,12 @@ Errors are one sentence on standard error. Verbs import what they need when they
 that `--help` is there at once.
 """
 
+import os
 import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -209,9 +211,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _fail(str(error), 2)
     except GridlawError as error:
         _fail(str(error), 1)
+    except OSError as error:
+        _fail(_refused(error), 1)
     except Exception as error:  # noqa: BLE001 - the last resort before a person
-        log = _keep(error)
-        _fail(f"an unforeseen {type(error).__name__} stopped this; the traceback is in {log}", 1)
+        _fail(_unforeseen(error), 1)
     sys.exit(0)
 
 
@@ -222,8 +225,22 @@ def _settings(home: Path | None) -> "Settings":
 
 
 def _fail(sentence: str, code: int) -> NoReturn:
-    typer.echo(f"gridlaw: {sentence}", err=True)
+    with suppress(OSError):
+        typer.echo(f"gridlaw: {sentence}", err=True)
     sys.exit(code)
+
+
+def _refused(error: OSError) -> str:
+    if error.filename is not None:
+        return _unforeseen(error)
+    with suppress(OSError):  # what is left of the answer must not fail once more at the exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return f"cannot write to standard output: {error.strerror or error}"
+
+
+def _unforeseen(error: Exception) -> str:
+    log = _keep(error)
+    return f"an unforeseen {type(error).__name__} stopped this; the traceback is in {log}"
 
 
 def _keep(error: BaseException) -> str:

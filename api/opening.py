@@ -48,15 +48,11 @@ def planning(settings: Settings) -> Iterator[Service]:
             yield service
         return
     with TemporaryDirectory(prefix="gridlaw-plan-") as folder:
-        empty = _database(Path(folder))
+        empty = Home(Path(folder)).database_url
         with making(settings.model_copy(update={"database_url": empty})) as service:
             yield service
 
 
 def _is_missing(settings: Settings) -> bool:
-    ours = settings.database_url == _database(settings.home)
+    ours = settings.database_url == settings.layout.database_url
     return ours and not settings.layout.database.exists()
-
-
-def _database(home: Path) -> str:
-    return f"sqlite:///{Home(home).database}"

@@ -8,6 +8,7 @@ from orchestrator.service import Service
 from orchestrator.settings import Settings
 from orchestrator.states import State
 from orchestrator.summaries import SweepSummary
+from sweeps.answer import Answer
 from sweeps.spec import spec_text
 
 INDEXED = 50
@@ -20,11 +21,16 @@ def report_page(service: Service, sweep: str) -> str:
     Raises:
         NotFoundError: If there is no such sweep.
     """
-    summary = service.show(sweep)
+    sweep_id = service.show(sweep).sweep_id
+    return answer_page(service, sweep_id, service.answer(sweep_id))
+
+
+def answer_page(service: Service, sweep_id: str, answer: Answer) -> str:
+    """The report of an answer that was read already."""
     return report.render(
-        service.answer(summary.sweep_id),
-        name=summary.sweep_id,
-        spec=spec_text(service.spec(summary.sweep_id)),
+        answer,
+        name=sweep_id,
+        spec=spec_text(service.spec(sweep_id)),
         made_at=service.clock(),
     )
 

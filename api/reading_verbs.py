@@ -13,6 +13,7 @@ from api.pages import report_page, report_path
 from api.schemas import FitsView, GapsView, PlanView, RunView, SweepDetail, SweepView
 from api.tables import fit_lines, gap_lines, list_lines, plan_lines, sweep_lines
 from api.terminal import answer_console, print_lines
+from orchestrator.service import lay_out
 from orchestrator.settings import Settings
 from sweeps.answer import to_csv
 from sweeps.spec import load_spec
@@ -30,9 +31,9 @@ def print_view(view: BaseModel) -> None:
 
 def plan(path: Path, settings: Settings, *, as_json: bool) -> None:
     """Print what a sweep would take."""
-    spec = load_spec(path)
+    laid_out = lay_out(load_spec(path))
     with planning(settings) as service:
-        view = PlanView.of(*service.plan(spec))
+        view = PlanView.of(laid_out, service.price(laid_out))
     if as_json:
         print_view(view)
     else:

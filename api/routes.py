@@ -37,7 +37,7 @@ from api.schemas import (
     SweepPage,
     SweepView,
 )
-from orchestrator.service import Service
+from orchestrator.service import Service, lay_out
 from sweeps.answer import to_csv
 
 router = APIRouter()
@@ -60,7 +60,8 @@ TAKES_SPEC = declare(409, 413, 415, 422, 507)
 @router.post("/v1/plans", responses=TAKES_SPEC, openapi_extra=SPEC_BODY)
 def plan(service: Served, spec: SpecBody) -> PlanView:
     """Lay a sweep out: cells, runs, what is reused, tokens, FLOPs and time left."""
-    return PlanView.of(*service.plan(spec))
+    laid_out = lay_out(spec)
+    return PlanView.of(laid_out, service.price(laid_out))
 
 
 @router.post(
@@ -72,7 +73,7 @@ def plan(service: Served, spec: SpecBody) -> PlanView:
 def submit(service: Served, spec: SpecBody, response: Response) -> SweepView:
     """Submit a sweep; the same sweep again queues only what is missing."""
     asked_at = service.clock()
-    summary = service.submit(spec)
+    summary = service.submit(lay_out(spec))
     response.headers["location"] = f"/v1/sweeps/{summary.sweep_id}"
     response.status_code = 201 if summary.created_at >= asked_at else 200
     return SweepView.of(summary)

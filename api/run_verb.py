@@ -11,19 +11,20 @@ import typer
 from api.files import write_whole
 from api.interrupts import ending_as_interrupt
 from api.opening import making
-from api.pages import report_page, report_path
+from api.pages import answer_page, report_path
 from api.progress import display, headline
 from api.reading_verbs import print_json
 from api.scheduler_process import scheduler
 from api.schemas import PlanView
 from api.tables import answer_lines, plan_lines
 from api.terminal import answer_console, print_lines, side_console
-from orchestrator.service import Service
+from orchestrator.service import Service, lay_out
 from orchestrator.settings import Settings
 from orchestrator.states import State
-from sweeps.answer import to_json
+from sweeps.answer import Answer, to_json
 from sweeps.errors import GridlawError, StorageError
-from sweeps.spec import SweepSpec, load_spec, pin_corpus
+from sweeps.plan import Plan
+from sweeps.spec import load_spec
 
 LOOK_SECONDS = 0.5
 INTERRUPTED = 130
@@ -32,10 +33,9 @@ INTERRUPTED = 130
 
 def run(path: Path, settings: Settings, *, as_json: bool) -> None:
     """Carry a sweep out from where it stands and print its answer."""
-    spec = load_spec(path)
-    pin_corpus(spec)  # a corpus that cannot be read is refused before a home is made
+    plan = lay_out(load_spec(path))  # what cannot be laid out is refused before a home is made
     with making(settings) as service, ending_as_interrupt():
-        sweep_id = _submit(service, spec)
+        sweep_id = _submit(service, plan)
         if not service.show(sweep_id).is_over:
             try:
                 _carry_out(service, sweep_id)
@@ -46,17 +46,19 @@ def run(path: Path, settings: Settings, *, as_json: bool) -> None:
                     err=True,
                 )
                 raise typer.Exit(INTERRUPTED) from None
-        report = report_path(settings, sweep_id)
-        if not report.is_file():  # the scheduler writes one at the end
-            write_whole(report, report_page(service, sweep_id), make_folder=True)
-        _print_answer(service, sweep_id, as_json=as_json)
+        answer = service.answer(sweep_id)
+        try:
+            page = answer_page(service, sweep_id, answer)
+            write_whole(report_path(settings, sweep_id), page, make_folder=True)
+        finally:  # a report that cannot be written takes no answer away
+            _print_answer(answer, sweep_id, _places(settings, sweep_id), as_json=as_json)
         _complain(service, sweep_id)
 
 
-def _submit(service: Service, spec: SweepSpec) -> str:
-    plan, cost = service.plan(spec)
-    print_lines(side_console(), plan_lines(PlanView.of(plan, cost), service.settings.slots))
-    return service.submit(spec).sweep_id
+def _submit(service: Service, plan: Plan) -> str:
+    view = PlanView.of(plan, service.price(plan))
+    print_lines(side_console(), plan_lines(view, service.settings.slots))
+    return service.submit(plan).sweep_id
 
 
 def _carry_out(service: Service, sweep_id: str) -> None:
@@ -73,16 +75,15 @@ def _carry_out(service: Service, sweep_id: str) -> None:
         except KeyboardInterrupt:
             console.print("Stopping: what is running is checkpointed; Ctrl-C again ends it at once")
             raise
+        if service.show(sweep_id).is_over:
+            return  # nothing that befell the child afterwards takes the answer away
         child.check()
-    if not service.show(sweep_id).is_over:
         raise GridlawError(
             f"the scheduler was stopped before sweep {sweep_id} was over; the same command goes on"
         )
 
 
-def _print_answer(service: Service, sweep_id: str, *, as_json: bool) -> None:
-    answer = service.answer(sweep_id)
-    places = _places(service.settings, sweep_id)
+def _print_answer(answer: Answer, sweep_id: str, places: dict[str, str], *, as_json: bool) -> None:
     if as_json:
         print_json({"sweep_id": sweep_id, "places": places, **to_json(answer)})
         return

@@ -2,7 +2,8 @@
 
 The child gets its own process group, so that Ctrl-C reaches this process only, which then asks the
 child once to stop: it checkpoints what is running and ends. It does the same when this process is
-gone. What the child says is appended to `scheduler.log` in the home.
+gone. What the child logs is in `scheduler.log` of the home. What it says on standard error comes
+through a pipe and is copied there, so that its last sentence is heard when the disk is full too.
 """
 
 import os
@@ -10,8 +11,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
+from typing import IO
 
 from orchestrator.scheduler_lock import only_scheduler
 from orchestrator.settings import Settings
@@ -19,17 +22,20 @@ from sweeps.errors import GridlawError, StorageError
 
 COMMAND = (sys.executable, "-P", "-m", "workers")
 SOURCE = Path(__file__).resolve().parents[1]
-TAIL_LINES = 15
+LAST_WORDS_SECONDS = 2.0
+"""How long an ended child's pipe may stay open: its own children may have kept it."""
 MARGIN_SECONDS = 15.0
 """Beyond the scheduler's own grace time: it stores what it heard and stops its executor."""
 
 
 class SchedulerProcess:
-    """A running scheduler and the part of the log that it writes."""
+    """A running scheduler, its log and its last words."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path, log_start: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], pipe: IO[bytes], log: Path) -> None:
         self._process = process
-        self._log_start = log_start
+        self._words = ""
+        self._listener = Thread(target=self._listen, args=(pipe,), daemon=True)
+        self._listener.start()
         self.log = log
 
     def is_running(self, timeout: float) -> bool:
@@ -56,22 +62,30 @@ class SchedulerProcess:
         """Say what happened to it if it did not end well.
 
         Raises:
-            GridlawError: With the end of its log.
+            GridlawError: With its own sentence and the place of its log.
         """
         code = self._process.returncode
-        if code:
-            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            raise GridlawError(f"the scheduler {how}; {self.log} ends with:\n{self._tail()}")
+        if not code:
+            return
+        self._listener.join(LAST_WORDS_SECONDS)
+        if code < 0:
+            how = f"was killed by signal {-code}"
+        elif self._words:
+            how = f"ended: {self._words}"
+        else:
+            how = f"ended with exit code {code} and said nothing"
+        raise GridlawError(f"the scheduler {how}; its log is {self.log}")
 
     def _kill(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def _tail(self) -> str:
-        with self.log.open("rb") as file:
-            file.seek(self._log_start)
-            lines = file.read().decode(errors="replace").splitlines()
-        return "\n".join(f"    {line}" for line in lines[-TAIL_LINES:]) or "    (nothing)"
+    def _listen(self, pipe: IO[bytes]) -> None:
+        with pipe:
+            for line in pipe:
+                self._words = line.decode(errors="replace").strip() or self._words
+                with suppress(OSError), self.log.open("ab") as file:
+                    file.write(line)
 
 
 @contextmanager
@@ -91,18 +105,18 @@ def scheduler(settings: Settings, *arguments: str) -> Iterator[SchedulerProcess]
     log = settings.home / "scheduler.log"
     try:
         with log.open("ab") as file:
-            start = file.tell()
             process = subprocess.Popen(
                 [*COMMAND, "--home", str(settings.home), "--parent", str(os.getpid()), *arguments],
                 env=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
-                stderr=file,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
             )
     except OSError as error:
         raise StorageError(f"cannot start the scheduler: {error}") from error
-    child = SchedulerProcess(process, log, start)
+    assert process.stderr is not None
+    child = SchedulerProcess(process, process.stderr, log)
     try:
         yield child
     finally:

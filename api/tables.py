@@ -18,6 +18,7 @@ from sweeps.answer import Answer
 from sweeps.budget import format_count, format_flops, format_tokens
 from sweeps.endpoints import Row
 from sweeps.fits.result import Estimate, Fit
+from sweeps.wording import plural
 
 Lines = Iterator[RenderableType]
 
@@ -25,14 +26,15 @@ Lines = Iterator[RenderableType]
 def plan_lines(plan: PlanView, slots: int) -> Lines:
     """What a sweep takes, before anything starts."""
     yield (
-        f"Sweep {plan.sweep_id}: {plan.cells} cells, {plan.runs} runs, {plan.reused} reused; "
+        f"Sweep {plan.sweep_id}: {plural(plan.cells, 'cell')}, {plural(plan.runs, 'run')}, "
+        f"{plan.reused} reused; "
         f"{format_tokens(plan.tokens)} and {format_flops(plan.flops)} to train, "
         f"about {seconds(plan.eta_seconds)} with {slots} at a time"
     )
     corpus = plan.corpus
     yield (
         f"Corpus {corpus['name']}: {format_count(corpus['num_bytes'])} bytes in "
-        f"{corpus['num_documents']} documents, fingerprint {corpus['fingerprint'][:12]}"
+        f"{plural(corpus['num_documents'], 'document')}, fingerprint {corpus['fingerprint'][:12]}"
     )
     yield ""
     yield heading("Models (N: non-embedding parameters; FLOPs: forward and backward)")
@@ -145,7 +147,7 @@ def fit_lines(fits: Iterable[Fit]) -> Lines:
     for fit in fits:
         yield heading(
             f"Fit of {fit.recipe}: {fit.status}, law {fit.law_name}, "
-            f"{fit.n_points} endpoints in {fit.n_cells} cells"
+            f"{plural(fit.n_points, 'endpoint')} in {plural(fit.n_cells, 'cell')}"
         )
         table = plain_table(left=("constant",), right=("value", "95 % low", "95 % high"))
         table.add_column("why not", overflow="fold")

@@ -77,7 +77,8 @@ def cells_sheet(answer: Answer) -> Sheet:
         key="cells",
         caption="Endpoints: validation loss in nats per token at exactly D training tokens, "
         "through the recipe’s own forward pass; ± is the standard error over validation "
-        "sequences, the same ones for every run, and no error of a gap; gap = loss − loss of the BF16 partner.",
+        "sequences, the same ones for every run, and no error of a gap; gap = loss − loss of the "
+        "BF16 partner.",
         columns=(
             *("Model", "#N", "Recipe", "#Seed", "#D", "#D/N", "#Loss ± s.e."),
             *("#Bits per byte", "#Gap", "#Gap %", "Outcome", "Detail"),

@@ -3,7 +3,8 @@
 It keeps nothing between turns that is not in the store, so it may be killed at any point. Heard
 but not stored: heard again. Claimed but not launched: the executor knows no such worker and says
 so. What goes wrong with one run ends that run's attempt, never the loop; a full disk or a busy
-database makes it wait.
+database makes it wait. Only a loop for one sweep with nothing under way, which could free no space
+by waiting, ends on a short disk.
 """
 
 import logging
@@ -60,13 +61,15 @@ class Loop:
         Raises:
             NotFoundError: If there is no such sweep.
             ConflictError: If this home has a scheduler already.
-            StorageError: If the store is unusable for good.
+            StorageError: If the store is unusable for good, or if disk space is too short for the
+                one sweep to launch and nothing is under way.
         """
         sweep_id = None if sweep is None else self._store.sweep(sweep).sweep_id
         with only_scheduler(self._settings.layout):
             self._guarded(lambda: self._store.extend_leases(self._clock()))
             while not stop.is_set() and not self._guarded(lambda: self._is_over(sweep_id)):
                 self._guarded(lambda: self.tick(sweep_id))
+                self._guarded(lambda: self._check_space(sweep_id))
                 if on_tick is not None:
                     on_tick()
                 stop.wait(self._settings.tick_seconds)
@@ -90,18 +93,39 @@ class Loop:
                 raise
             except Exception:
                 LOG.exception("could not carry out %s", decision)
-        self._pause(shortage)
+        self._pause(None if shortage is None else f"waiting: {shortage}")
         return decisions
 
     def _is_over(self, sweep_id: str | None) -> bool:
         return sweep_id is not None and self._store.sweep(sweep_id).is_over
 
+    def _check_space(self, sweep_id: str | None) -> None:
+        if sweep_id is None:
+            return
+        shortage = self._disk_shortage()
+        if shortage and not self._store.watches() and not self._is_over(sweep_id):
+            raise StorageError(shortage)
+
     def _drain(self) -> None:
-        """Ask everything to stop and wait; what does not in the grace time is abandoned."""
+        """Ask everything to stop and wait; what does not in the grace time is abandoned.
+
+        A store that still refuses after that time leaves the rest to the next scheduler.
+        """
         pause = Event()
-        while self._store.watches():
-            self.tick(is_draining=True)
+        latest = self._clock() + self._grace
+        while self._guarded(self._has_watches) is not False:
+            heard = self._guarded(lambda: self.tick(is_draining=True))
+            if heard is None and self._clock() > latest:
+                LOG.error("not everything could be stopped in order: %s", self._paused)
+                return
             pause.wait(self._settings.tick_seconds)
+
+    def _has_watches(self) -> bool:
+        return bool(self._store.watches())
+
+    @property
+    def _grace(self) -> timedelta:
+        return timedelta(seconds=self._settings.stop_grace_seconds)
 
     def _guarded(self, turn: Callable[[], T]) -> T | None:
         """What a turn gives; None after a while if the disk or the database may yet recover."""
@@ -152,7 +176,7 @@ class Loop:
         if free >= self._settings.min_free_bytes:
             return None
         return (
-            f"waiting: {free / 1e6:.0f} MB free in {self._settings.home}, "
+            f"{free / 1e6:.0f} MB free in {self._settings.home}, "
             f"launching needs {self._settings.min_free_bytes / 1e6:.0f} MB"
         )
 
@@ -168,8 +192,7 @@ class Loop:
             case Launch():
                 self._launch(decision)
             case Stop(key=key):
-                grace = timedelta(seconds=self._settings.stop_grace_seconds)
-                self._store.note_stop(key, self._clock() + grace)
+                self._store.note_stop(key, self._clock() + self._grace)
                 self._cancel(key)
             case Move():
                 self._move(decision)

@@ -1,7 +1,7 @@
 """The facade that the front doors call: plan, submit, look, cancel, retry, answer.
 
-It holds no state of its own. Planning reads the corpus, so that a plan pins what will be trained
-on; everything else is the store's.
+It holds no state of its own. Laying a sweep out reads the corpus, so that a plan pins what will be
+trained on, and the plan that was shown is the one submitted; everything else is the store's.
 """
 
 from dataclasses import dataclass
@@ -14,6 +14,15 @@ from sweeps.answer import Answer, answer
 from sweeps.plan import Plan, Price, expand, price
 from sweeps.records import RunRecord
 from sweeps.spec import SweepSpec, pin_corpus
+
+
+def lay_out(spec: SweepSpec) -> Plan:
+    """The plan of a sweep over its corpus as it is now; needs no store.
+
+    Raises:
+        InputError: If the corpus cannot be read.
+    """
+    return expand(spec, pin_corpus(spec))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,23 +42,13 @@ class Service:
         """
         return cls(store=Store.open(settings), settings=settings)
 
-    def plan(self, spec: SweepSpec) -> tuple[Plan, Price]:
-        """Lay a sweep out and say what it still costs; nothing is stored.
-
-        Raises:
-            InputError: If the corpus cannot be read.
-        """
-        plan = expand(spec, pin_corpus(spec))
+    def price(self, plan: Plan) -> Price:
+        """What a plan still costs beside what is measured already."""
         done = self.store.measured_horizons()
-        return plan, price(plan, done, self.store.rates(slots=self.settings.slots))
+        return price(plan, done, self.store.rates(slots=self.settings.slots))
 
-    def submit(self, spec: SweepSpec) -> SweepSummary:
-        """Plan a sweep and queue what is missing; the same sweep again adds nothing.
-
-        Raises:
-            InputError: If the corpus cannot be read.
-        """
-        plan = expand(spec, pin_corpus(spec))
+    def submit(self, plan: Plan) -> SweepSummary:
+        """Queue what is missing of a plan; the same one again adds nothing."""
         return self.store.submit(plan, self.clock())
 
     def list(self) -> tuple[SweepSummary, ...]:

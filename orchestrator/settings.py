@@ -49,6 +49,11 @@ class Home:
         return self.path / "gridlaw.db"
 
     @property
+    def database_url(self) -> str:
+        """SQLAlchemy URL of that file."""
+        return _sqlite_url(self.database)
+
+    @property
     def scheduler_lock(self) -> Path:
         """Locked by the scheduler for as long as it lives."""
         return self.path / "scheduler.lock"
@@ -77,6 +82,11 @@ class Home:
     def mlflow(self) -> Path:
         """Database and artifacts of the local MLflow store."""
         return self.path / "mlflow"
+
+    @property
+    def mlflow_url(self) -> str:
+        """MLflow tracking URI of the local store."""
+        return _sqlite_url(self.mlflow / "mlflow.db")
 
 
 class Settings(BaseModel):
@@ -148,11 +158,15 @@ def _field(variable: str) -> str:
 
 
 def _defaults(given: dict[str, object]) -> dict[str, object]:
-    home = Home(Path(str(given.get("home", ".gridlaw"))).expanduser().absolute())
+    folder = Path(str(given.get("home", ".gridlaw")))
+    try:
+        home = Home(folder.expanduser().absolute())
+    except RuntimeError as error:
+        raise InputError(f"home = {folder}: there is no such user") from error
     given["home"] = home.path
     return {
-        "database_url": f"sqlite:///{home.database}",
-        "mlflow_url": f"sqlite:///{home.mlflow / 'mlflow.db'}",
+        "database_url": home.database_url,
+        "mlflow_url": home.mlflow_url,
         "ray_address": None,
         "executor": ExecutorKind.RAY,
         "slots": 1 if given.get("executor") == ExecutorKind.LOCAL else _cpus(),
@@ -161,6 +175,11 @@ def _defaults(given: dict[str, object]) -> dict[str, object]:
         "stop_grace_seconds": 30.0,
         "min_free_bytes": 200_000_000,
     }
+
+
+def _sqlite_url(file: Path) -> str:
+    """URL of a SQLite file; SQLAlchemy ends the path at a `?` and decodes percent signs."""
+    return f"sqlite:///{str(file).replace('%', '%25').replace('?', '%3F')}"
 
 
 def _cpus() -> int:

@@ -8,13 +8,17 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from kernels.recipes import PRESETS, Recipe
-from sweeps.budget import Budget, format_tokens, resolve
+from sweeps.budget import LARGEST, Budget, Measure, format_tokens, resolve
+from sweeps.corpus import Document, split
 from sweeps.counts import flops_per_token, linear_layers, non_embedding_parameters
 from sweeps.errors import Problem
-from sweeps.runspec import ModelShape, Training
+from sweeps.runspec import Evaluation, ModelShape, Training
 
 MIN_STEPS = 4
 """Fewest optimizer steps of a horizon: warm-up, a stable step, and a cooldown worth the name."""
+
+MIN_EVAL_SEQUENCES = 2
+"""Fewest held-out sequences: a standard error needs two."""
 
 MAX_CELLS = 100_000
 
@@ -87,6 +91,49 @@ def check_batch(training: Training) -> Iterator[Problem]:
         )
 
 
+def check_evaluation(evaluation: Evaluation, context: int) -> Iterator[Problem]:
+    """The held-out loss is a mean over whole sequences, and its error needs two of them."""
+    least = MIN_EVAL_SEQUENCES * context
+    if evaluation.tokens < least:
+        yield Problem(
+            key="eval.tokens",
+            value=f"{evaluation.tokens}tok",
+            message=f"needs at least two sequences of context = {context}, which is {least}tok",
+        )
+
+
+def check_corpus(
+    documents: Sequence[Document], evaluation: Evaluation, training: Training
+) -> Iterator[Problem]:
+    """Each side of the split must hold what is asked of it.
+
+    A document has at most a token for each byte and a separator; byte tokens are exactly as many.
+
+    Raises:
+        InputError: If the split leaves a side empty.
+    """
+    train, held_out = (
+        sum(len(document.text) + 1 for document in side)
+        for side in split(documents, evaluation.held_out)
+    )
+    if train <= training.batch_tokens:
+        yield Problem(
+            key="train.batch",
+            value=f"{training.batch_tokens}tok",
+            message=f"the corpus has at most {train} training tokens, fewer than one batch and its "
+            "last target",
+        )
+    context = training.context
+    asked, there = evaluation.tokens // context, (held_out - 1) // context
+    if asked > there:
+        yield Problem(
+            key="eval.tokens",
+            value=f"{evaluation.tokens}tok",
+            message=f"the documents that held_out = {evaluation.held_out} leaves for validation "
+            f"have at most {there * context} tokens in whole sequences",
+        )
+
+
 def check_blocks(
     shapes: Sequence[ModelShape], recipes: Sequence[Recipe], batch_tokens: int
 ) -> Iterator[Problem]:
@@ -119,7 +166,7 @@ def check_budgets(
     trainings: Sequence[Training],
     vocab_size: int,
 ) -> Iterator[Problem]:
-    """A horizon needs a few steps, and its cooldown must not start inside the warm-up."""
+    """A horizon is bounded, needs a few steps, and does not cool down inside the warm-up."""
     for index, budget in enumerate(budgets):
         for shape, training in zip(shapes, trainings, strict=True):
             horizon = resolve(
@@ -130,7 +177,7 @@ def check_budgets(
                 ),
                 batch_tokens=training.batch_tokens,
             )
-            message = _too_short(horizon, training)
+            message = _unfit(horizon, training)
             if message:
                 yield Problem(
                     key=f"budgets[{index}]",
@@ -152,7 +199,9 @@ def check_size(models: int, recipes: int, budgets: int, seeds: int) -> Problem |
     )
 
 
-def _too_short(horizon: int, training: Training) -> str:
+def _unfit(horizon: int, training: Training) -> str:
+    if horizon > LARGEST[Measure.TOKENS]:
+        return f"above the {format_tokens(LARGEST[Measure.TOKENS])} that a budget has at most"
     steps = horizon // training.batch_tokens
     if steps < MIN_STEPS:
         return f"{steps} of the {MIN_STEPS} optimizer steps that a budget needs at least"

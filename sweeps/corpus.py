@@ -40,17 +40,24 @@ class Document:
     sha256: bytes
 
 
-def describe(kind: CorpusKind, path: str = "") -> CorpusRef:
+Check = Callable[[Sequence[Document]], None]
+"""Raises an InputError about documents that will not do."""
+
+
+def describe(kind: CorpusKind, path: str = "", check: Check | None = None) -> CorpusRef:
     """Read a corpus once and pin it.
 
     Args:
         kind: How the files are found.
         path: File, folder or glob, for `text`.
+        check: Looks at the documents while they are in memory.
 
     Raises:
-        InputError: If nothing is there, nothing has text, or a file is not UTF-8.
+        InputError: If nothing is there, nothing has text, or a file is unreadable or not UTF-8.
     """
     documents = _load(kind, path)
+    if check is not None:
+        check(documents)
     resolved = str(Path(path).expanduser().absolute()) if kind is CorpusKind.TEXT else ""
     return CorpusRef(
         name=path or kind.value,
@@ -97,7 +104,7 @@ def split(documents: Sequence[Document], held_out: float) -> tuple[list[Document
 
 
 def _load(kind: CorpusKind, path: str) -> list[Document]:
-    root, files = _stdlib_files() if kind is CorpusKind.STDLIB else _text_files(path)
+    root, files = _found(kind, path)
     documents = []
     for file in sorted(files, key=lambda file: file.relative_to(root).as_posix()):
         try:
@@ -115,6 +122,18 @@ def _load(kind: CorpusKind, path: str) -> list[Document]:
     if not documents:
         raise InputError(f"corpus {path or kind.value!r} is empty: {len(files)} files, no text")
     return documents
+
+
+def _found(kind: CorpusKind, path: str) -> tuple[Path, list[Path]]:
+    """The folder that relative paths count from, and the files."""
+    try:
+        return _stdlib_files() if kind is CorpusKind.STDLIB else _text_files(path)
+    except OSError as error:  # a folder that may not be entered, a name that is too long
+        raise InputError(
+            f"corpus path {error.filename!r} cannot be read: {error.strerror}"
+        ) from error
+    except (RuntimeError, ValueError) as error:  # `~nobody`, a NUL byte
+        raise InputError(f"corpus path {path!r} cannot be read: {error}") from error
 
 
 def _stdlib_files() -> tuple[Path, list[Path]]:
@@ -142,7 +161,11 @@ def _text_files(path: str) -> tuple[Path, list[Path]]:
 
 def _files_below(root: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
     """Files under a folder, without descending into folders that are not wanted."""
-    for folder, subfolders, names in os.walk(root):
+
+    def refuse(error: OSError) -> None:  # a walk would pass over what it cannot enter
+        raise error
+
+    for folder, subfolders, names in os.walk(root, onerror=refuse):
         subfolders[:] = filter(wanted, subfolders)
         files = (Path(folder, name) for name in names if wanted(name))
         yield from (file for file in files if file.is_file())

@@ -1,7 +1,7 @@
 """Headline: which recipe has the lowest loss against BF16, by how much, and is the order settled.
 
     g_rc  = mean over seeds of the gap of recipe r in cell c       nats per token
-    g_rm  = mean of g_rc over the horizons of model m, only cells that every recipe with a gap shares
+    g_rm  = mean of g_rc over the horizons of model m, in cells that every recipe with a gap shares
     G_r   = mean of g_rm over models
     lead  = mean over models of g_2m - g_1m, with a 95 % t interval over models
 

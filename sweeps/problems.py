@@ -36,6 +36,18 @@ MESSAGES = {
 }
 """By pydantic's error type; what is missing here falls back on pydantic's own sentence."""
 
+OTHER_KINDS = {
+    ("learning_rate", "<text>"): "a number",
+    ("learning_rate", "<number>"): "'auto'",
+    ("tokenizer", "<text>"): "a mapping such as {bpe: 512}",
+    ("tokenizer", "<mapping>"): "'byte'",
+    ("seeds", "<number>"): "a mapping such as {init: 0, data: 1}",
+    ("recipes", "<mapping>"): "the name of a preset",
+}
+"""What else an entry may be, by its key and the kind that it was taken for."""
+
+WRONG_KIND = frozenset({"literal_error", "float_type", "int_type", "model_type"})
+
 
 def problems_of(
     error: ValidationError, top: type[BaseModel], sections: Mapping[str, type[BaseModel]]
@@ -61,8 +73,15 @@ def problems_of(
         else:
             context = found.get("ctx", {})
             message = MESSAGES.get(found["type"], found["msg"]).format(**context)
+            message += _other_kind(found["type"], found["loc"])
         problems.append(Problem(key=key_of(path), value=value, message=message))
     return problems
+
+
+def _other_kind(mistake: str, place: Sequence[int | str]) -> str:
+    names = [part for part in place if isinstance(part, str)]
+    other = OTHER_KINDS.get((names[-2], names[-1])) if len(names) > 1 else None
+    return f", or {other}" if other and mistake in WRONG_KIND else ""
 
 
 def unknown(key: str, known: Sequence[str]) -> str:

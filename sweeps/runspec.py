@@ -136,6 +136,13 @@ class Seeds:
     sr: int = 0
     rht: int = 0
 
+    @property
+    def label(self) -> str:
+        """`s0` if all are 0, `s0-data1-sr3` if some differ from `init`; never shared by two."""
+        others = {"data": self.data, "sr": self.sr, "rht": self.rht}
+        apart = (f"-{name}{seed}" for name, seed in others.items() if seed != self.init)
+        return f"s{self.init}{''.join(apart)}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
@@ -158,8 +165,8 @@ class RunSpec:
 
     @property
     def label(self) -> str:
-        """What tables and charts call the run: model, recipe and data seed."""
-        return f"{self.model.name} {self.recipe.name} s{self.seeds.init}"
+        """What tables and charts call the run: model, recipe and seeds."""
+        return f"{self.model.name} {self.recipe.name} {self.seeds.label}"
 
     def branch_tokens(self, horizon: int) -> int:
         """Tokens at which the cooldown of a horizon leaves the trunk, on a step boundary."""

@@ -62,7 +62,8 @@ def _summary(summary: GapSummary) -> str:
     if summary.mean is None or summary.mean_relative is None:
         return f"{summary.recipe}: no gap, as none of its endpoints has a pair."
     interval = (
-        f"95 % t interval over {plural(summary.n_models, 'model')} {summary.low:+.4f} to {summary.high:+.4f}"
+        f"95 % t interval over {plural(summary.n_models, 'model')} "
+        f"{summary.low:+.4f} to {summary.high:+.4f}"
         if summary.low is not None and summary.high is not None
         else f"no interval ({summary.reason})"
     )
@@ -79,9 +80,10 @@ def _beaten(gaps: Sequence[Gap]) -> list[str]:
         return []
     lost = [gap for gap in gaps if not gap.bf16_wins]
     if not lost:
-        return [f"bf16 has the lower loss in every one of the {plural(len(gaps), 'pair')}."]
+        every = "its only pair" if len(gaps) == 1 else f"every one of the {len(gaps):,} pairs"
+        return [f"bf16 has the lower loss in {every}."]
     named = [f"{gap.label} at {gap.tokens:,} tokens ({gap.gap:+.4f})" for gap in lost]
-    pairs = f"{len(lost)} of {plural(len(gaps), 'pair')}"
+    pairs = "its only pair" if len(gaps) == 1 else f"{len(lost)} of {len(gaps):,} pairs"
     return [f"bf16 does not have the lower loss in {pairs}: {_listing(named)}."]
 
 

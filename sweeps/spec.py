@@ -22,7 +22,7 @@ from pydantic import (
 
 from kernels.recipes import Recipe
 from sweeps import checks
-from sweeps.corpus import describe
+from sweeps.corpus import Document, describe
 from sweeps.errors import Problem, SpecError
 from sweeps.problems import problems_of
 from sweeps.recipe_sections import GridSection, RecipeEntry, RecipeSection, recipe_of
@@ -138,6 +138,7 @@ class SweepSpec(Section):
         yield from checks.check_globs(shapes, listed)
         yield from checks.check_batch(trainings[0])
         yield from checks.check_blocks(shapes, recipes, self.train.batch)
+        yield from checks.check_evaluation(self.eval.evaluation(), self.train.context)
         yield from checks.check_budgets(self.budgets, shapes, trainings, vocab_size)
 
     def _repeats(self) -> Iterator[Problem]:
@@ -186,8 +187,16 @@ def load_spec(path: Path) -> SweepSpec:
     given = read_mapping(path)
     corpus = given.get("corpus")
     if isinstance(corpus, str) and corpus not in ("", CorpusKind.STDLIB):
-        given["corpus"] = str(path.absolute().parent / Path(corpus).expanduser())
+        given["corpus"] = str(path.absolute().parent / _at_home(corpus))
     return parse_spec(given)
+
+
+def _at_home(corpus: str) -> Path:
+    try:
+        return Path(corpus).expanduser()
+    except RuntimeError as error:
+        message = "there is no such user"
+        raise SpecError(Problem(key="corpus", value=corpus, message=message)) from error
 
 
 def spec_text(spec: SweepSpec) -> str:
@@ -200,8 +209,15 @@ def pin_corpus(spec: SweepSpec) -> CorpusRef:
     """Read the spec's corpus once and pin it by its hash.
 
     Raises:
-        InputError: If there is no text, or some that is not UTF-8.
+        InputError: If there is no text, some that is not UTF-8, or too little for what is asked.
     """
+
+    def check(documents: Sequence[Document]) -> None:
+        training = spec.train.training(spec.models[0].shape())
+        problems = tuple(checks.check_corpus(documents, spec.eval.evaluation(), training))
+        if problems:
+            raise SpecError(*problems)
+
     if spec.corpus == CorpusKind.STDLIB:
-        return describe(CorpusKind.STDLIB)
-    return describe(CorpusKind.TEXT, spec.corpus)
+        return describe(CorpusKind.STDLIB, check=check)
+    return describe(CorpusKind.TEXT, spec.corpus, check)

@@ -16,7 +16,7 @@ import yaml
 
 from orchestrator.executor import Ended, Task
 from orchestrator.loop import Loop
-from orchestrator.service import Service
+from orchestrator.service import Service, lay_out
 from orchestrator.settings import Settings, load_settings
 from orchestrator.states import Reason
 from sweeps.counts import non_embedding_parameters
@@ -89,7 +89,7 @@ def finish(home: Path, spec_file: Path, script: Script = measures) -> str:
     """Carry the sweep of a file out in a home; its id."""
     settings = settings_of(home)
     service = Service.open(settings)
-    sweep_id = service.submit(load_spec(spec_file)).sweep_id
+    sweep_id = service.submit(lay_out(load_spec(spec_file))).sweep_id
     executor = SteppingExecutor()
     executor.scripts = defaultdict(lambda: script)
     Loop(service.store, executor, service.clock, settings).run_until(sweep_id, Event())

@@ -23,6 +23,17 @@ BAD_SPECS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     "batch without a unit": ({"train": TRAIN | {"batch": 256}}, ("train.batch = 256", "tok")),
     "missing section": ({"train": None}, ("train",)),
     "corpus that is not there": ({"corpus": "nowhere"}, ("nowhere", "no file")),
+    "corpus of nobody": ({"corpus": "~no-such-user/x"}, ("corpus = ~no-such-user/x", "user")),
+    "corpus of a name too long": ({"corpus": "x" * 300}, ("File name too long",)),
+    "corpus with a NUL": ({"corpus": "a\0b"}, ("a\\x00b", "no file")),
+    "corpus without two sides": (
+        {"corpus": "texts/0.txt"},
+        ("held_out = 0.2", "1 validation documents of 1"),
+    ),
+    "corpus that is too small": (
+        {"eval": {"held_out": 0.2, "tokens": "1Mtok"}},
+        ("eval.tokens = 1000000tok", "held_out = 0.2"),
+    ),
 }
 
 

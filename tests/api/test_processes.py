@@ -62,6 +62,20 @@ def test_a_reader_that_goes_away_is_no_error_message(finished):
     assert said == b""
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["gaps tiny", "gaps tiny --json", "export tiny", "--help"])
+def test_an_answer_that_cannot_be_written_is_one_sentence_and_exit_1(finished, words):
+    verb = words.split()
+    place = [] if verb == ["--help"] else ["--home", str(finished.home)]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*GRIDLAW, *verb, *place], env=environment(), stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 1
+    sentence = "gridlaw: cannot write to standard output: No space left on device\n"
+    assert done.stderr.decode() == sentence
+
+
 def on_terminal(arguments: list[str], **variables: str) -> tuple[int, str]:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

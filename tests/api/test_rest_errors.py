@@ -95,6 +95,18 @@ def test_a_body_that_is_no_mapping_is_422(client, case):
     assert words in document["detail"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [({"eval": {"held_out": 0.2, "tokens": "1Mtok"}}, "/eval/tokens"),
+     ({"train": TRAIN | {"batch": "65536tok"}, "budgets": ["1Mtok"]}, "/train/batch")],
+)  # fmt: skip
+def test_a_corpus_that_is_too_small_is_422(client, tmp_path, changes, place):
+    write_spec(tmp_path)
+    body = mapping(corpus=str(tmp_path / "texts"), **changes)
+    document = problem(client.post("/v1/sweeps", json=body), 422)
+    assert [error["pointer"] for error in document["errors"]] == [place]
+
+
 def test_a_corpus_that_is_not_there_is_422(client, tmp_path):
     body = mapping(corpus=str(tmp_path / "nowhere"))
     assert "matches no file" in problem(client.post("/v1/sweeps", json=body), 422)["detail"]
@@ -137,11 +149,10 @@ def test_a_bad_page_is_422(client, query):
 
 
 def test_an_ambiguous_name_is_422(client, tmp_path):
-    for index in range(2):
-        folder = tmp_path / str(index)
-        folder.mkdir()
-        (folder / "a.txt").write_text(f"{index}")
-        client.post("/v1/sweeps", json=mapping(corpus=str(folder), name="twins"))
+    write_spec(tmp_path)
+    for budget in ("8192tok", "16384tok"):
+        body = mapping(corpus=str(tmp_path / "texts"), name="twins", budgets=[budget])
+        client.post("/v1/sweeps", json=body)
     assert "may be any of" in problem(client.get("/v1/sweeps/twins"), 422)["detail"]
 
 

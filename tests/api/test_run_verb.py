@@ -41,6 +41,24 @@ def test_the_answer_has_the_table_the_words_and_the_places(gridlaw, busy_home):
     assert report.is_file()
 
 
+def test_an_old_report_is_written_anew_with_the_answer(gridlaw, busy_home):
+    report = busy_home.home / "reports" / busy_home.sweep_id / "report.html"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.write_text("of an earlier state")
+    assert gridlaw("run", busy_home.spec_file, "--home", busy_home.home).code == 0
+    assert "<html" in report.read_text()
+    assert list(report.parent.iterdir()) == [report]
+
+
+def test_a_report_that_cannot_be_written_takes_no_answer_away(gridlaw, tmp_path, spec_file):
+    sweep_id = finish(tmp_path / "home", spec_file)
+    (tmp_path / "home" / "reports").write_text("no folder")
+    said = gridlaw("run", spec_file, "--home", tmp_path / "home")
+    assert said.code == 1
+    assert "endpoints measured" in said.out
+    assert f"cannot write {tmp_path / 'home' / 'reports' / sweep_id}" in said.err
+
+
 def test_the_plan_is_on_standard_error_and_the_answer_alone_on_standard_output(gridlaw, busy_home):
     said = gridlaw("run", busy_home.spec_file, "--home", busy_home.home, "--json")
     answer = json.loads(said.out)

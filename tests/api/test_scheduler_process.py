@@ -29,11 +29,11 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name[:8] != 
 SMALL = {"models": [{"layers": 1, "width": 16, "heads": 1}], "recipes": ["bf16", "ufp4"]}
 
 
-def gridlaw(*arguments: object) -> subprocess.CompletedProcess[str]:
+def gridlaw(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a verb in its own process, away from the sources."""
     return subprocess.run(
         [*GRIDLAW, *map(str, arguments)],
-        env=ENVIRONMENT,
+        env=ENVIRONMENT | variables,
         cwd="/",
         capture_output=True,
         text=True,
@@ -122,14 +122,35 @@ def test_a_server_trains_what_is_posted_refuses_a_second_and_ends_cleanly(tmp_pa
         pass
 
 
-def test_a_scheduler_that_dies_is_told_with_the_end_of_its_log(tmp_path):
+def test_a_scheduler_that_ends_is_told_in_its_own_sentence_with_the_place_of_its_log(tmp_path):
     settings = settings_of(tmp_path / "home")
     with scheduler(settings, "--sweep", "nope") as child:
         assert not child.is_running(60)
-        with pytest.raises(GridlawError, match="ended with exit code 1") as told:
+        with pytest.raises(GridlawError) as told:
             child.check()
-    assert "there is no sweep 'nope'" in str(told.value)
-    assert child.log == settings.home / "scheduler.log"
+    log = settings.home / "scheduler.log"
+    assert str(told.value) == f"the scheduler ended: there is no sweep 'nope'; its log is {log}"
+    assert child.log == log
+    assert "there is no sweep 'nope'" in log.read_text()
+
+
+def test_a_scheduler_that_is_killed_is_told_with_the_signal(tmp_path):
+    with scheduler(settings_of(tmp_path / "home"), "--serve") as child:
+        child.stop(0)
+        with pytest.raises(GridlawError, match=r"was killed by signal (9|15); its log is .*\.log$"):
+            child.check()
+
+
+@pytest.mark.slow
+def test_a_run_without_disk_space_is_one_sentence_and_exit_1(tmp_path):
+    spec, home = write_spec(tmp_path, **SMALL), tmp_path / "home"
+    ran = gridlaw("run", spec, "--home", home, GRIDLAW_MIN_FREE_BYTES=str(2**62))
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    last = ran.stderr.splitlines()[-1]
+    assert last.startswith("gridlaw: the scheduler ended: ")
+    assert f"MB free in {home}, launching needs" in last
+    assert "Traceback" not in ran.stderr
 
 
 def test_a_home_with_a_scheduler_gets_no_second(tmp_path):

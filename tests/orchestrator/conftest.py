@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from orchestrator.store import Store
+from tests.orchestrator.bench import Bench
 from tests.orchestrator.values import LEASE
 
 POSTGRES_URL = os.environ.get("TEST_POSTGRES_URL")
@@ -47,3 +48,11 @@ def store(url: str, tmp_path: Path, blank: Path) -> Iterator[Store]:
     opened = Store(url, runs=tmp_path / "runs", lease=LEASE)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def bench(store: Store, tmp_path: Path) -> Bench:
+    """A loop over an empty store."""
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    return Bench(store, home)

@@ -1,69 +1,18 @@
 """The loop over a real store, with an executor that works when it is polled."""
 
-import logging
-import sqlite3
-from collections.abc import Callable
-from datetime import datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 from threading import Event
-from typing import Any
 
 import pytest
 
-from orchestrator.clock import Clock
 from orchestrator.executor import Ended
 from orchestrator.loop import Loop
 from orchestrator.scheduler_lock import only_scheduler
-from orchestrator.settings import load_settings
 from orchestrator.states import Reason, State
-from orchestrator.store import Store
 from sweeps.errors import ConflictError, InputError, NotFoundError
-from sweeps.plan import Plan
-from tests.orchestrator.stepping_executor import SteppingExecutor, hangs, trains
-from tests.orchestrator.values import LEASE, START, plan_of, step
-
-
-class Bench:
-    """A loop with everything around it in reach, and a clock that moves when told to."""
-
-    def __init__(self, store: Store, home: Path) -> None:
-        self.store = store
-        self.executor = SteppingExecutor()
-        self.now = START
-        self.settings = load_settings(
-            {}, home=home, slots=2, tick_seconds=0.001, stop_grace_seconds=20, min_free_bytes=0
-        )
-        self.loop = self.new_loop()
-
-    def new_loop(self) -> Loop:
-        return Loop(self.store, self.executor, lambda: self.now, self.settings)
-
-    def submit(self, **changes: Any) -> Plan:
-        plan = plan_of(**changes)
-        self.store.submit(plan, self.now)
-        return plan
-
-    def ticks(self, count: int) -> None:
-        for _ in range(count):
-            self.loop.tick()
-
-    def counts(self, sweep: str = "small") -> dict[State, int]:
-        return {state: n for state, n in self.store.sweep(sweep).runs.items() if n}
-
-    def run(
-        self,
-        sweep: str = "small",
-        stop: Event | None = None,
-        on_tick: Callable[[], None] | None = None,
-    ) -> None:
-        self.loop.run_until(sweep, stop or Event(), on_tick)
-
-
-@pytest.fixture
-def bench(store, tmp_path):
-    home = tmp_path / "home"
-    home.mkdir(exist_ok=True)
-    return Bench(store, home)
+from tests.orchestrator.bench import ticking_clock
+from tests.orchestrator.stepping_executor import hangs, trains
+from tests.orchestrator.values import LEASE, START, step
 
 
 def test_a_sweep_runs_to_its_end(bench):
@@ -113,16 +62,6 @@ def test_stopping_drains_and_the_same_command_goes_on(bench):
     assert set(bench.executor.cancelled) == set(bench.executor.launched)
     bench.run()
     assert bench.counts() == {State.SUCCEEDED: 2}
-
-
-def ticking_clock(bench: Bench) -> Clock:
-    """A clock on which every look takes a second."""
-
-    def look() -> datetime:
-        bench.now += timedelta(seconds=1)
-        return bench.now
-
-    return look
 
 
 def test_draining_waits_no_longer_than_the_grace_time(bench):
@@ -292,47 +231,6 @@ def test_cancelling_one_of_two_sweeps_lets_shared_runs_train_on(bench):
     bench.run("small")
     assert bench.executor.cancelled == []
     assert bench.counts("wider") == {State.SUCCEEDED: 2, State.CANCELLED: 2}
-
-
-def test_nothing_is_launched_while_the_disk_is_nearly_full(bench, caplog):
-    bench.submit()
-    bench.settings = bench.settings.model_copy(update={"min_free_bytes": 2**62})
-    loop = bench.new_loop()
-    with caplog.at_level(logging.WARNING):
-        loop.tick()
-        loop.tick()
-    assert bench.counts() == {State.QUEUED: 2}
-    assert "MB free in" in loop.paused
-    assert len(caplog.records) == 1
-
-
-def test_a_database_that_cannot_be_written_makes_the_loop_wait_and_then_go_on(
-    tmp_path, monkeypatch, caplog
-):
-    monkeypatch.setattr("orchestrator.database.BUSY_SECONDS", 0)
-    monkeypatch.setattr("orchestrator.loop.PAUSE_SECONDS", 0.001)
-    file = tmp_path / "gridlaw.db"
-    store = Store(f"sqlite:///{file}", runs=tmp_path / "runs", lease=LEASE)
-    bench = Bench(store, tmp_path)
-    bench.submit()
-    other = sqlite3.connect(file, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    looks = iter(range(6))
-
-    def look() -> datetime:
-        if next(looks, None) is None and other.in_transaction:
-            other.rollback()
-        return START
-
-    bench.loop = Loop(store, bench.executor, look, bench.settings)
-    bench.run()
-    assert bench.counts() == {State.SUCCEEDED: 2}
-    assert [record.message for record in caplog.records] == [
-        f"waiting: the database {file} stayed locked by another process for 0 seconds"
-    ]
-    assert bench.loop.paused is None
-    other.close()
-    store.close()
 
 
 def test_a_second_scheduler_on_the_same_home_is_refused(bench):

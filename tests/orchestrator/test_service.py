@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.service import Service
+from orchestrator.service import Service, lay_out
 from orchestrator.settings import load_settings
 from orchestrator.states import State
 from orchestrator.store import Store
@@ -28,8 +28,9 @@ def spec(tmp_path):
     corpus.mkdir()
     for number in range(40):
         (corpus / f"{number}.txt").write_text(f"text number {number}\n" * 50)
-    given = plan_of().spec.model_dump(mode="json") | {"corpus": str(corpus)}
-    return parse_spec(given)
+    evaluation = {"held_out": 0.2, "tokens": "1024tok"}
+    changes = {"corpus": str(corpus), "eval": evaluation}
+    return parse_spec(plan_of().spec.model_dump(mode="json") | changes)
 
 
 def train_all(service: Service, plan: Plan) -> None:
@@ -40,7 +41,8 @@ def train_all(service: Service, plan: Plan) -> None:
 
 
 def test_planning_stores_nothing(service, spec):
-    plan, price = service.plan(spec)
+    plan = lay_out(spec)
+    price = service.price(plan)
     assert (price.cells, price.runs, price.reused) == (4, 2, 0)
     assert price.tokens == sum(run.tokens for run in plan.runs)
     assert price.eta_seconds > 0
@@ -48,16 +50,16 @@ def test_planning_stores_nothing(service, spec):
 
 
 def test_what_was_trained_is_not_paid_for_again(service, spec):
-    plan, _ = service.plan(spec)
-    service.submit(spec)
+    plan = lay_out(spec)
+    service.submit(plan)
     train_all(service, plan)
-    _, price = service.plan(spec)
+    price = service.price(plan)
     assert (price.reused, price.tokens, price.flops, price.eta_seconds) == (2, 0, 0, 0.0)
 
 
 def test_a_submitted_sweep_is_shown_listed_and_answered(service, spec):
-    plan, _ = service.plan(spec)
-    summary = service.submit(spec)
+    plan = lay_out(spec)
+    summary = service.submit(plan)
     assert summary.sweep_id == plan.sweep_id
     assert service.list() == (summary,)
     assert service.show("small") == summary
@@ -73,21 +75,30 @@ def test_a_submitted_sweep_is_shown_listed_and_answered(service, spec):
 
 
 def test_cancel_and_retry_carry_the_clocks_time(service, spec):
-    service.submit(spec)
+    service.submit(lay_out(spec))
     assert service.cancel("small").cancelled_at == START
     assert service.retry("small").runs[State.QUEUED] == 2
 
 
 def test_another_process_sees_the_same_sweep(service, spec):
-    service.submit(spec)
+    service.submit(lay_out(spec))
     other = Service.open(service.settings)
     assert other.show("small") == service.show("small")
     assert abs(other.clock() - START) > timedelta(0)
     other.store.close()
 
 
-def test_a_corpus_that_is_not_there_is_refused_and_nothing_stored(service, spec):
+def test_a_corpus_that_is_not_there_cannot_be_laid_out(spec):
     missing = spec.model_copy(update={"corpus": "/nowhere/at/all"})
     with pytest.raises(InputError, match="/nowhere/at/all"):
-        service.submit(missing)
-    assert service.list() == ()
+        lay_out(missing)
+
+
+def test_the_plan_that_was_shown_is_submitted_though_its_corpus_has_changed_since(
+    service, spec, tmp_path
+):
+    plan = lay_out(spec)
+    (tmp_path / "corpus" / "new.txt").write_text("a text that came later\n")
+    assert lay_out(spec).corpus != plan.corpus
+    assert service.submit(plan).sweep_id == plan.sweep_id
+    assert [run.run_id for run in service.runs("small")] == [run.run_id for run in plan.runs]

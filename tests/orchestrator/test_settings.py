@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine
 
 from orchestrator.settings import ExecutorKind, Settings, load_settings
 from sweeps.errors import InputError
@@ -37,6 +38,27 @@ def test_a_home_moves_the_databases_with_it():
 
 def test_a_home_under_tilde_is_the_users():
     assert load_settings({"GRIDLAW_HOME": "~/lab"}).home == Path.home() / "lab"
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "c#d", "what?", "50%", "p%41q", "é@:&=[x]"])
+def test_the_urls_of_any_home_open_the_files_in_it(tmp_path, name):
+    settings = load_settings({}, home=tmp_path / name)
+    settings.layout.mlflow.mkdir(parents=True)
+    for url, file in (
+        (settings.database_url, settings.layout.database),
+        (settings.mlflow_url, settings.layout.mlflow / "mlflow.db"),
+    ):
+        engine = create_engine(url)
+        with engine.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE t (x)")
+        engine.dispose()
+        assert file.is_file()
+    assert [entry.name for entry in tmp_path.iterdir()] == [name]
+
+
+def test_a_home_of_nobody_is_refused():
+    with pytest.raises(InputError, match="home = ~no-such-user/lab: there is no such user"):
+        load_settings({"GRIDLAW_HOME": "~no-such-user/lab"})
 
 
 def test_every_field_has_its_variable():

@@ -51,6 +51,18 @@ def test_a_quickstart_sized_sweep_answers_with_gaps_and_an_honest_fit() -> None:
     assert "not identified" in text
 
 
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (2.1, "bf16 has the lower loss in its only pair."),
+        (1.9, "bf16 does not have the lower loss in its only pair: "),
+    ],
+)
+def test_a_single_pair_is_called_the_only_one(loss: float, words: str) -> None:
+    runs = [made_run(made_spec(), {1000: 2.0}), made_run(made_spec("ufp4"), {1000: loss})]
+    assert words in " ".join(answer(runs).sentences)
+
+
 def test_where_bf16_does_not_win_is_named() -> None:
     runs = [
         made_run(made_spec(), {1000: 2.0, 4000: 1.8}),

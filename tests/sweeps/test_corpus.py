@@ -1,5 +1,6 @@
 """The corpus: which files, in what order, pinned by what was read, split by document."""
 
+import errno
 import hashlib
 import os
 import sysconfig
@@ -70,6 +71,47 @@ def test_a_corpus_without_text_is_named(tmp_path, path):
 def test_a_file_that_is_not_utf8_is_named(tmp_path):
     (tmp_path / "bad").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="bad is not UTF-8 text"):
+        describe(CorpusKind.TEXT, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("~no-such-user/texts", "home directory"),
+        ("/tmp/" + "x" * 300, "File name too long"),
+        ("/tmp/a\0b", "matches no file"),
+        ("/tmp/a\0b/*", "null"),
+    ],
+)
+def test_a_path_that_no_file_can_have_is_refused_in_one_sentence(path, why):
+    with pytest.raises(InputError, match=f"^corpus path .*{why}") as caught:
+        describe(CorpusKind.TEXT, path)
+    assert "\0" not in str(caught.value)
+
+
+def test_a_folder_that_may_not_be_entered_is_refused_rather_than_passed_over(tmp_path, monkeypatch):
+    write(tmp_path, a="one", locked__b="two")
+    scandir = os.scandir
+
+    def refusing(path):
+        if str(path).endswith("locked"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(InputError, match=r"locked' cannot be read: Permission denied"):
+        describe(CorpusKind.TEXT, str(tmp_path))
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.ENOENT, errno.EIO])
+def test_a_file_that_is_locked_gone_or_damaged_is_named(tmp_path, monkeypatch, code):
+    write(tmp_path, a="one")
+
+    def refusing(path):
+        raise OSError(code, os.strerror(code), path)
+
+    monkeypatch.setattr(Path, "read_bytes", refusing)
+    with pytest.raises(InputError, match=f"/a cannot be read: {os.strerror(code)}"):
         describe(CorpusKind.TEXT, str(tmp_path))
 
 

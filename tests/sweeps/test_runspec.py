@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, fields, is_dataclass, replace
 from enum import Enum
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from kernels.recipes import PRESETS, Recipe, Rule
 from sweeps.plan import expand
-from sweeps.runspec import COSMETIC, RunSpec, Training
+from sweeps.runspec import COSMETIC, RunSpec, Seeds, Training
 from sweeps.spec import parse_spec
 from tests.sweeps.specs import CORPUS, mapping
 
@@ -119,6 +120,24 @@ def test_two_names_of_one_grid_are_one_run():
 @pytest.mark.parametrize("recipe", PRESETS.values(), ids=lambda recipe: recipe.name)
 def test_a_label_names_model_recipe_and_seed(recipe: Recipe):
     assert replace(a_run(), recipe=recipe).label == f"2x64h2 {recipe.name} s0"
+
+
+@pytest.mark.parametrize(
+    ("seeds", "label"),
+    [
+        (Seeds(init=3, data=3, sr=3, rht=3), "s3"),
+        (Seeds(data=1), "s0-data1"),
+        (Seeds(sr=3), "s0-sr3"),
+        (Seeds(init=1), "s1-data0-sr0-rht0"),
+    ],
+)
+def test_streams_that_move_apart_are_named(seeds: Seeds, label: str):
+    assert seeds.label == label
+
+
+def test_no_two_seeds_share_a_label():
+    every = [Seeds(init=i, data=d, sr=s, rht=r) for i, d, s, r in product((0, 1, 11), repeat=4)]
+    assert len({seeds.label for seeds in every}) == len(every)
 
 
 @given(

@@ -1,5 +1,6 @@
 """What a valid spec means, and that YAML, JSON and the notebook object are one thing."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -9,8 +10,8 @@ from hypothesis import given, settings
 
 from kernels.formats import E2M1, INT4
 from kernels.recipes import PRESETS, compose
-from sweeps.errors import InputError
-from sweeps.runspec import CorpusKind, Mlp, Seeds, TokenizerKind, TokenizerRef
+from sweeps.errors import InputError, SpecError
+from sweeps.runspec import CorpusKind, CorpusRef, Mlp, Seeds, TokenizerKind, TokenizerRef
 from sweeps.sections import ModelSection, TrainSection, auto_learning_rate
 from sweeps.spec import SweepSpec, load_spec, parse_spec, pin_corpus, spec_text
 from tests.sweeps.specs import SPECS, mapping, train
@@ -122,15 +123,60 @@ def test_an_exponent_without_a_point_is_a_number_in_yaml(tmp_path):
 
 
 def test_a_relative_corpus_counts_from_the_files_folder(tmp_path, monkeypatch):
-    (tmp_path / "texts").mkdir()
-    (tmp_path / "texts" / "a.txt").write_text("some text", encoding="utf-8")
+    texts = corpus_of(tmp_path / "texts", (1025, 65))
     file = tmp_path / "sweep.yaml"
-    file.write_text(yaml.safe_dump(mapping(corpus="texts/*.txt")), encoding="utf-8")
+    file.write_text(yaml.safe_dump(ENOUGH | {"corpus": "texts/*.txt"}), encoding="utf-8")
     monkeypatch.chdir(tmp_path.parent)
     spec = load_spec(file)
-    assert spec.corpus == str(tmp_path / "texts" / "*.txt")
+    assert spec.corpus == str(texts / "*.txt")
     ref = pin_corpus(spec)
-    assert (ref.kind, ref.num_documents, ref.num_bytes) == (CorpusKind.TEXT, 1, 9)
+    assert (ref.kind, ref.num_documents, ref.num_bytes) == (CorpusKind.TEXT, 2, 1090)
+
+
+ENOUGH = mapping(recipes=["bf16"], eval={"held_out": 0.5, "tokens": "64tok"})
+"""Asks for more than 1024 training tokens, and for two sequences of 32 held out."""
+
+
+def corpus_of(folder: Path, sizes: tuple[int, ...]) -> Path:
+    """A training and a validation document (of a half held out) of so many bytes."""
+    folder.mkdir()
+    for side, size in zip((False, True), sizes, strict=True):
+        texts = (f"{salt:x>{size}}".encode() for salt in range(1000))
+        text = next(t for t in texts if (hashlib.sha256(t).digest()[0] < 128) is side)
+        (folder / f"{side}.txt").write_bytes(text)
+    return folder
+
+
+@pytest.mark.parametrize("tokenizer", ["byte", {"bpe": 300}])
+def test_a_corpus_must_hold_one_batch_and_the_held_out_tokens_to_the_last_target(
+    tmp_path, tokenizer
+):
+    def pinned(name: str, *sizes: int) -> CorpusRef:
+        folder = corpus_of(tmp_path / name, sizes)
+        return pin_corpus(parse_spec(ENOUGH | {"corpus": str(folder), "tokenizer": tokenizer}))
+
+    assert pinned("enough", 1024, 64).num_bytes == 1088
+    with pytest.raises(SpecError, match=r"train.batch = 1024tok: .* at most 1024 training tokens"):
+        pinned("little-training", 1023, 64)
+    with pytest.raises(SpecError, match=r"eval.tokens = 64tok: .* have at most 32 tokens in whole"):
+        pinned("little-validation", 1024, 63)
+    with pytest.raises(SpecError) as caught:
+        pinned("little", 10, 10)
+    assert [problem.key for problem in caught.value.problems] == ["train.batch", "eval.tokens"]
+
+
+def test_a_corpus_of_one_document_cannot_be_split(tmp_path):
+    file = tmp_path / "one.txt"
+    file.write_text("x" * 5000, encoding="utf-8")
+    with pytest.raises(InputError, match="both need at least one"):
+        pin_corpus(parse_spec(ENOUGH | {"corpus": str(file)}))
+
+
+def test_a_corpus_in_the_home_of_nobody_is_named(tmp_path):
+    file = tmp_path / "sweep.yaml"
+    file.write_text(yaml.safe_dump(mapping(corpus="~no-such-user/x")), encoding="utf-8")
+    with pytest.raises(SpecError, match=r"corpus = ~no-such-user/x: there is no such user"):
+        load_spec(file)
 
 
 def test_the_stdlib_corpus_needs_no_path():

@@ -13,7 +13,7 @@ import pytest
 from mlflow import MlflowClient
 
 from orchestrator.scheduler_lock import only_scheduler
-from orchestrator.service import Service
+from orchestrator.service import Service, lay_out
 from orchestrator.settings import load_settings
 from orchestrator.states import State
 from orchestrator.summaries import SweepSummary
@@ -59,7 +59,7 @@ class Home:
             },
             "eval": {"held_out": 0.3, "tokens": "256tok"},
         }
-        return self.service.submit(parse_spec(spec)).sweep_id
+        return self.service.submit(lay_out(parse_spec(spec))).sweep_id
 
     def start(self, *arguments: str, through: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "workers", "--home", str(self.settings.home), *arguments]
