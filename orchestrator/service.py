@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from orchestrator.clock import Clock, utc_now
 from orchestrator.settings import Settings
 from orchestrator.store import Store
-from orchestrator.summaries import Event, Progress, RunSummary, SweepSummary
+from orchestrator.summaries import Progress, RunSummary, SweepSummary
 from sweeps.answer import Answer, answer
 from sweeps.plan import Plan, Price, expand, price
 from sweeps.records import RunRecord
@@ -71,10 +71,6 @@ class Service:
     def runs(self, sweep: str) -> tuple[RunSummary, ...]:
         """The runs of a sweep in plan order."""
         return self.store.runs(sweep)
-
-    def events(self, run_id: str) -> tuple[Event, ...]:
-        """The moves of a run, oldest first."""
-        return self.store.events(run_id)
 
     def records(self, sweep: str) -> tuple[RunRecord, ...]:
         """The runs of a sweep as data."""

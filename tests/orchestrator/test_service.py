@@ -69,7 +69,7 @@ def test_a_submitted_sweep_is_shown_listed_and_answered(service, spec):
     assert service.progress("small").cells_done == 4
     answer = service.answer("small")
     assert [record.run_id for record in answer.records] == [run.run_id for run in plan.runs]
-    assert len(service.events(plan.runs[0].run_id)) == 3
+    assert len(service.store.events(plan.runs[0].run_id)) == 3
     assert {run.state for run in service.runs("small")} == {State.SUCCEEDED}
     assert service.records("small") == service.store.records("small")
 
