@@ -5,13 +5,10 @@ what is missing, how the sweep was run, and how to run it again. All numbers com
 this file only arranges them.
 """
 
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import plotly.graph_objects as go
 from markupsafe import Markup
@@ -34,7 +31,6 @@ from dashboards.sheets import (
 )
 from dashboards.theme import Mode, template
 from sweeps.answer import Answer
-from sweeps.errors import StorageError
 from sweeps.measured import measured
 from sweeps.records import RunRecord
 from sweeps.wording import plural
@@ -91,28 +87,6 @@ def render(answer: Answer, *, name: str, spec: str, made_at: datetime) -> str:
         verdicts=[(fit.recipe, fit.status.value, fit.verdict) for fit in answer.fits],
         payload=Markup(_payload(drawings, texts | {"spec": spec})),
     )
-
-
-def write(answer: Answer, path: Path, *, name: str, spec: str, made_at: datetime) -> None:
-    """Write the page to a file; a reader sees the old one or the new one, never a part.
-
-    Raises:
-        StorageError: If the file cannot be written.
-    """
-    page = render(answer, name=name, spec=spec, made_at=made_at)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise StorageError(f"cannot write the report {path}: {error.strerror}") from error
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(page)
-        Path(draft).chmod(0o644)
-        Path(draft).replace(path)
-    except OSError as error:
-        Path(draft).unlink(missing_ok=True)
-        raise StorageError(f"cannot write the report {path}: {error.strerror}") from error
 
 
 def progress(records: tuple[RunRecord, ...]) -> str:

@@ -9,11 +9,12 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from dashboards.report import write
+from dashboards.report import render
 from orchestrator.clock import Clock
 from orchestrator.store import Store
 from sweeps.answer import answer
 from sweeps.spec import spec_text
+from workers import durable
 
 logger = logging.getLogger(__name__)
 
@@ -53,13 +54,13 @@ class Reports:
             StorageError: If the store cannot be read or the file cannot be written.
         """
         path = self._path(sweep_id)
-        write(
+        page = render(
             answer(self._store.records(sweep_id)),
-            path,
             name=sweep_id,
             spec=spec_text(self._store.spec(sweep_id)),
             made_at=self._clock(),
         )
+        durable.write(path, page.encode())
         return path
 
     def close(self) -> None:

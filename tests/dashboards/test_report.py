@@ -14,7 +14,6 @@ from dashboards import report
 from kernels.formats import E4M3
 from kernels.recipes import BF16_RECIPE, PRESETS, compose
 from sweeps.answer import answer
-from sweeps.errors import StorageError
 from sweeps.records import RunRecord
 from tests.dashboards.html_check import of, read
 from tests.dashboards.records import diverged, finished, sweep
@@ -188,28 +187,3 @@ def test_progress_counts_runs_by_outcome_and_endpoints():
     assert report.progress(records) == (
         "2 runs (1 succeeded, 1 diverged), 2 of 4 endpoints measured"
     )
-
-
-def test_writing_replaces_the_file_whole_and_leaves_no_draft(tmp_path):
-    path = tmp_path / "new folder" / "report.html"
-    found = answer([finished()], resamples=100)
-    for name in ("first", "second"):
-        report.write(found, path, name=name, spec=SPEC, made_at=WHEN)
-    assert path.read_text(encoding="utf-8") == page_of([finished()], name="second")
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_a_place_that_cannot_be_written_is_one_sentence_with_the_path(tmp_path):
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    found = answer([], resamples=100)
-    with pytest.raises(StorageError, match=f"cannot write the report {blocked}/report.html: "):
-        report.write(found, blocked / "report.html", name="x", spec=SPEC, made_at=WHEN)
-
-
-def test_a_draft_is_removed_when_the_last_step_fails(tmp_path):
-    folder = tmp_path / "report.html"
-    (folder / "inside").mkdir(parents=True)
-    with pytest.raises(StorageError, match="cannot write the report"):
-        report.write(answer([], resamples=100), folder, name="x", spec=SPEC, made_at=WHEN)
-    assert list(tmp_path.iterdir()) == [folder]

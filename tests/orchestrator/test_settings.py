@@ -120,7 +120,7 @@ def test_a_misspelt_variable_is_refused_with_a_suggestion():
 
 
 def test_variables_of_others_are_left_alone():
-    load_settings({"PATH": "/bin", "grid": "x"})
+    assert load_settings({"PATH": "/bin", "grid": "x"}) == load_settings({})
 
 
 @pytest.mark.parametrize("field", ["slots", "home"])

@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.scheduler import Move, decide
 from orchestrator.store import Store
+from sweeps.errors import StorageError
 from tests.orchestrator.values import START, completed, plan_of
 from workers.reports import Reports
 
@@ -62,3 +63,37 @@ def test_a_report_that_cannot_be_written_is_logged_and_stops_nothing(store, tmp_
     (tmp_path / "reports").write_text("a file where the folder should be")
     look(store, tmp_path / "reports")
     assert "a report could not be written" in caplog.text
+
+
+def test_writing_replaces_the_file_whole_and_leaves_no_draft(store, tmp_path):
+    sweep = store.submit(plan_of(), START)
+    reports = Reports(store, tmp_path / "new folder", lambda: START)
+    path = reports.write(sweep.sweep_id)
+    first = path.read_bytes()
+    carry_out(store)
+    assert reports.write(sweep.sweep_id) == path
+    reports.close()
+    assert sweep.sweep_id.encode() in first
+    assert path.read_bytes() != first
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence_with_the_path(store, tmp_path):
+    sweep = store.submit(plan_of(), START)
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    reports = Reports(store, blocked, lambda: START)
+    with pytest.raises(StorageError, match=f"cannot write {blocked}/{sweep.sweep_id}/report.html"):
+        reports.write(sweep.sweep_id)
+    reports.close()
+
+
+def test_a_draft_is_removed_when_the_last_step_fails(store, tmp_path):
+    sweep = store.submit(plan_of(), START)
+    folder = tmp_path / sweep.sweep_id / "report.html"
+    (folder / "inside").mkdir(parents=True)
+    reports = Reports(store, tmp_path, lambda: START)
+    with pytest.raises(StorageError, match="cannot write"):
+        reports.write(sweep.sweep_id)
+    reports.close()
+    assert list(folder.parent.iterdir()) == [folder]
