@@ -36,6 +36,12 @@ MESSAGES = {
 }
 """By pydantic's error type; what is missing here falls back on pydantic's own sentence."""
 
+TAGS = frozenset({"<text>", "<number>", "<mapping>"})
+"""What unions put into a place to say which kind was tried."""
+
+WRONG_KEY = frozenset({"extra_forbidden", "invalid_key"})
+"""Mistakes whose place ends in the key that the user wrote, whatever that is."""
+
 OTHER_KINDS = {
     ("learning_rate", "<text>"): "a number",
     ("learning_rate", "<number>"): "'auto'",
@@ -63,7 +69,7 @@ def problems_of(
     for found in error.errors(include_url=False):
         if found["type"] == "too_short" and found["input"]:  # it lost entries named on their own
             continue
-        path = [part for part in found["loc"] if not str(part).startswith("<")]
+        path = _path(found["type"], found["loc"])
         if found["type"] == "invalid_key":  # its place is the mapping; the key is the value
             path = path[:-1]
         value = "" if found["type"] == "missing" else shown(found["input"])
@@ -76,6 +82,12 @@ def problems_of(
             message += _other_kind(found["type"], found["loc"])
         problems.append(Problem(key=key_of(path), value=value, message=message))
     return problems
+
+
+def _path(mistake: str, place: Sequence[int | str]) -> list[int | str]:
+    """A place without the tags of unions; the last part is the user's own where a key is wrong."""
+    own = place[-1:] if mistake in WRONG_KEY else ()
+    return [part for part in place[: len(place) - len(own)] if part not in TAGS] + list(own)
 
 
 def _other_kind(mistake: str, place: Sequence[int | str]) -> str:

@@ -1,6 +1,7 @@
 """Each mistake in a spec gives one problem that names its key and value in the user's words."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -171,3 +172,18 @@ def test_a_sweep_too_large_to_plan_is_refused_before_anything_is_laid_out():
     lists = [["wgrad"]] * 64
     with pytest.raises(SpecError, match=r"grid = .*makes 4096 recipes; at most 1024"):
         parse_spec(mapping(grid={"format": ["int4"], "rht": lists, "block": [16] * 64}))
+
+
+@pytest.mark.parametrize("key", ["<", "<text>", "<mapping>", "", "a.b", "[0]", "é"])
+@pytest.mark.parametrize("section", [None, "train", "models", "seeds", "recipes"])
+def test_an_unknown_key_is_named_whatever_it_looks_like(key, section):
+    places: dict[str | None, dict[str, Any]] = {
+        None: {key: 1},
+        "train": {"train": {**train(), key: 1}},
+        "models": {"models": [{"layers": 1, "width": 32, "heads": 2, key: 1}]},
+        "seeds": {"seeds": [{"init": 0, key: 1}]},
+        "recipes": {"recipes": [{"format": "int4", key: 1}]},
+    }
+    with pytest.raises(SpecError) as caught:
+        parse_spec(mapping(**places[section]))
+    assert any("unknown key" in problem.message for problem in caught.value.problems)
