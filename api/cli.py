@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from api import numerics_cli
 from sweeps.errors import GridlawError, InputError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.add_typer(numerics_cli.app, name="numerics")
 
 SpecFile = Annotated[
     Path, typer.Argument(metavar="SPEC", help="Sweep file (YAML).", show_default=False)
@@ -197,6 +199,18 @@ def report(sweep: Sweep, home: Home = None, out: Out = None) -> None:
     from api import reading_verbs
 
     reading_verbs.report(sweep, _settings(home), out=out)
+
+
+@app.command()
+def preflight(as_json: Json = False) -> None:
+    """Check that this device computes what the numerics say; exit code 1 if it does not.
+
+    Subnormals, division, BF16 rounding, FP32 products, stochastic rounding and its streams, each
+    RHT, every grid and scale. The same checks run before a run trains.
+    """
+    from api import preflight_verb
+
+    preflight_verb.preflight(as_json=as_json)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -28,6 +28,7 @@ from sweeps.errors import (
     GridlawError,
     InputError,
     NotFoundError,
+    PreflightError,
     Problem,
     SpecError,
     StorageError,
@@ -43,6 +44,7 @@ STATUS: dict[type[GridlawError], HTTPStatus] = {
     ConflictError: HTTPStatus.CONFLICT,
     StorageError: HTTPStatus.INSUFFICIENT_STORAGE,
     CheckpointError: HTTPStatus.INTERNAL_SERVER_ERROR,
+    PreflightError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 
 NAME: dict[int, str] = {

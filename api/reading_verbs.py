@@ -1,8 +1,6 @@
 """The verbs that look: plan, list, show, gaps, fit, export and report."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import typer
 from pydantic import BaseModel
@@ -11,17 +9,12 @@ from api.files import write_whole
 from api.opening import planning, reading
 from api.pages import report_page, report_path
 from api.schemas import FitsView, GapsView, PlanView, RunView, SweepDetail, SweepView
-from api.tables import fit_lines, gap_lines, list_lines, plan_lines, sweep_lines
-from api.terminal import answer_console, print_lines
+from api.tables import fit_lines, gap_lines, list_lines, plan_lines, sweep_lines, warning_lines
+from api.terminal import answer_console, print_json, print_lines, side_console
 from orchestrator.service import lay_out
 from orchestrator.settings import Settings
 from sweeps.answer import to_csv
 from sweeps.spec import load_spec
-
-
-def print_json(value: Any) -> None:
-    """JSON on standard output; what is not finite is null in it already."""
-    typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
 def print_view(view: BaseModel) -> None:
@@ -30,10 +23,11 @@ def print_view(view: BaseModel) -> None:
 
 
 def plan(path: Path, settings: Settings, *, as_json: bool) -> None:
-    """Print what a sweep would take."""
+    """Print what a sweep would take, and on standard error what it warns of."""
     laid_out = lay_out(load_spec(path))
     with planning(settings) as service:
         view = PlanView.of(laid_out, service.price(laid_out))
+    print_lines(side_console(), warning_lines(view))
     if as_json:
         print_view(view)
     else:

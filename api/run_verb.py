@@ -13,11 +13,10 @@ from api.interrupts import ending_as_interrupt
 from api.opening import making
 from api.pages import answer_page, report_path
 from api.progress import display, headline
-from api.reading_verbs import print_json
 from api.scheduler_process import scheduler
 from api.schemas import PlanView
-from api.tables import answer_lines, plan_lines
-from api.terminal import answer_console, print_lines, side_console
+from api.tables import answer_lines, plan_lines, warning_lines
+from api.terminal import answer_console, print_json, print_lines, side_console
 from orchestrator.service import Service, lay_out
 from orchestrator.settings import Settings
 from orchestrator.states import State
@@ -58,6 +57,7 @@ def run(path: Path, settings: Settings, *, as_json: bool) -> None:
 def _submit(service: Service, plan: Plan) -> str:
     view = PlanView.of(plan, service.price(plan))
     print_lines(side_console(), plan_lines(view, service.settings.slots))
+    print_lines(side_console(), warning_lines(view))
     return service.submit(plan).sweep_id
 
 

@@ -9,19 +9,17 @@ through a pipe and is copied there, so that its last sentence is heard when the 
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import IO
 
+from api.worker_side import command, environment
 from orchestrator.scheduler_lock import only_scheduler
 from orchestrator.settings import Settings
 from sweeps.errors import GridlawError, StorageError
 
-COMMAND = (sys.executable, "-P", "-m", "workers")
-SOURCE = Path(__file__).resolve().parents[1]
 LAST_WORDS_SECONDS = 2.0
 """How long an ended child's pipe may stay open: its own children may have kept it."""
 MARGIN_SECONDS = 15.0
@@ -106,8 +104,15 @@ def scheduler(settings: Settings, *arguments: str) -> Iterator[SchedulerProcess]
     try:
         with log.open("ab") as file:
             process = subprocess.Popen(
-                [*COMMAND, "--home", str(settings.home), "--parent", str(os.getpid()), *arguments],
-                env=_environment(),
+                [
+                    *command("workers"),
+                    "--home",
+                    str(settings.home),
+                    "--parent",
+                    str(os.getpid()),
+                    *arguments,
+                ],
+                env=environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.PIPE,
@@ -121,9 +126,3 @@ def scheduler(settings: Settings, *arguments: str) -> Iterator[SchedulerProcess]
         yield child
     finally:
         child.stop(settings.stop_grace_seconds + MARGIN_SECONDS)
-
-
-def _environment() -> dict[str, str]:
-    # The working directory is a person's own: it must not be where the child looks for modules.
-    paths = [str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
+from kernels.verdict import Check, Preflight
 from orchestrator.states import Reason, State
 from orchestrator.summaries import Progress, RunSummary, SweepSummary
 from sweeps.answer import CONVENTIONS, Answer, fit_json, gaps_json, row_json
@@ -46,7 +47,8 @@ class View(BaseModel):
 class PlanView(View):
     """A sweep laid out, and what it still costs.
 
-    `cells`, `runs` and `reused` are counts; `tokens`, `flops` and `eta_seconds` what is left.
+    `cells`, `runs` and `reused` are counts; `tokens`, `flops` and `eta_seconds` what is left;
+    `warnings` say what is seldom meant and what is padded.
     """
 
     sweep_id: str
@@ -56,6 +58,7 @@ class PlanView(View):
     tokens: int
     flops: int
     eta_seconds: float
+    warnings: list[str]
     corpus: dict[str, Any]
     models: list[dict[str, Any]]
     planned_cells: list[dict[str, Any]]
@@ -134,8 +137,30 @@ class SweepDetail(SweepView):
         )
 
 
+class PreflightView(View):
+    """What a preflight found on a device; it took so many `seconds`."""
+
+    device: str
+    passed: bool
+    seconds: float
+    checks: list[Check]
+
+    @classmethod
+    def of(cls, preflight: Preflight) -> "PreflightView":
+        """From what was found."""
+        return cls(
+            device=preflight.device,
+            passed=preflight.passed,
+            seconds=preflight.seconds,
+            checks=list(preflight.checks),
+        )
+
+
 class RunView(View):
-    """One run of a sweep; `measured` are those of its `horizons` that have an endpoint."""
+    """One run of a sweep; `measured` are those of its `horizons` that have an endpoint.
+
+    `preflight` is that of the newest attempt which had anything to train.
+    """
 
     run_id: str
     label: str
@@ -149,6 +174,7 @@ class RunView(View):
     reason: Reason
     detail: str
     attempt: int
+    preflight: PreflightView | None
     created_at: AwareDatetime
     changed_at: AwareDatetime
 
@@ -168,6 +194,7 @@ class RunView(View):
             reason=run.reason,
             detail=run.detail,
             attempt=run.attempt,
+            preflight=None if run.preflight is None else PreflightView.of(run.preflight),
             created_at=run.created_at,
             changed_at=run.changed_at,
         )

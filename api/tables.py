@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from api.progress import line
 from api.schemas import PlanView, standing
 from api.terminal import heading, number, plain_table, seconds
+from kernels.verdict import Preflight
 from orchestrator.states import State
 from orchestrator.summaries import Progress, RunSummary, SweepSummary
 from sweeps.answer import Answer
@@ -60,6 +61,12 @@ def plan_lines(plan: PlanView, slots: int) -> Lines:
         tokens, flops = format_tokens(run["tokens"]), format_flops(run["flops"])
         runs.add_row(run["label"], tokens, flops, horizons)
     yield runs
+
+
+def warning_lines(plan: PlanView) -> Lines:
+    """What is seldom meant, and what is padded, before anything starts."""
+    for sentence in plan.warnings:
+        yield f"Warning: {sentence}"
 
 
 def list_lines(sweeps: Sequence[SweepSummary]) -> Lines:
@@ -156,6 +163,17 @@ def fit_lines(fits: Iterable[Fit]) -> Lines:
         yield table
         yield from fit.verdict
         yield ""
+
+
+def preflight_lines(found: Preflight) -> Lines:
+    """The device, and each check with what it saw."""
+    verdict = "passed" if found.passed else "FAILED"
+    yield f"Device {found.device}: {verdict} in {found.seconds:.1f} s"
+    table = plain_table(left=("check", "result"))
+    table.add_column("detail", overflow="fold")
+    for check in found.checks:
+        table.add_row(check.name, "ok" if check.passed else "FAILED", check.detail)
+    yield table
 
 
 def _moment(value: datetime) -> str:

@@ -5,9 +5,12 @@ error. Colours follow the terminal and NO_COLOR. A pipe or file has no width, so
 there, and everything is ASCII but the names that people chose.
 """
 
+import json
 import sys
 from collections.abc import Iterable
+from typing import Any
 
+import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -39,6 +42,11 @@ def plain_table(left: tuple[str, ...], right: tuple[str, ...] = ()) -> Table:
     for name in right:
         table.add_column(name, justify="right", no_wrap=True)
     return table
+
+
+def print_json(value: Any) -> None:
+    """JSON on standard output; what is not finite is null in it already."""
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
 def print_lines(console: Console, lines: Iterable[RenderableType]) -> None:

@@ -1,12 +1,15 @@
 """How a sweep was run: recipes, models, training, data and numerics as tables of text."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 
 from dashboards.sheets import Sheet
 from dashboards.subject import recipes_of
 from dashboards.wording import MISSING, count, scientific
-from kernels.recipes import Gemm, Operand, Recipe
+from kernels.formats import E4M3
+from kernels.operands import Operand, Rounding, Source
+from kernels.recipes import Carrier, Gemm, Recipe, Rht, Signs
 from sweeps.records import RunRecord
 from sweeps.runspec import CorpusRef, RunSpec, Training
 from sweeps.wording import listed
@@ -21,13 +24,20 @@ def recipes_used_sheet(records: Sequence[RunRecord]) -> Sheet:
             ("dgrad", "dy · w", recipe.dgrad),
             ("wgrad", "dy · x", recipe.wgrad),
         ):
-            rows.append((recipe.name, name, product, *_gemm(gemm), _rules(recipe)))
+            operands = _gemm(gemm, recipe.carrier)
+            rows.append(
+                (recipe.name, name, product, *operands, _exemptions(recipe), _besides(recipe))
+            )
     return Sheet(
         key="operands",
-        caption="Recipes: grid, block × scale and rounding of both operands of each GEMM of the "
-        "linear layers in the blocks. RTNE is to nearest, ties to even; SR is stochastic. "
-        "Embedding, head and norms are BF16.",
-        columns=("Recipe", "GEMM", "Product", "Left operand", "Right operand", "RHT", "Exemptions"),
+        caption="Recipes: grid, block and scale, and rounding of both operands of each GEMM of the "
+        "linear layers in the blocks. RTNE is to nearest, ties to even; SR is stochastic; EDEN is "
+        "RTNE with the block’s shrinkage undone in its scale. Embedding, head and norms are not "
+        "quantized.",
+        columns=(
+            *("Recipe", "GEMM", "Product", "Left operand", "Right operand", "RHT"),
+            *("Exemptions", "Besides"),
+        ),
         rows=tuple(rows),
     )
 
@@ -60,6 +70,25 @@ def models_sheet(records: Sequence[RunRecord]) -> Sheet:
     )
 
 
+def devices_sheet(records: Sequence[RunRecord]) -> Sheet:
+    """Where the runs trained, and what was found there before they did."""
+    found = Counter(
+        (preflight.device, len(preflight.checks), preflight.failure or "none")
+        for record in records
+        if (preflight := record.preflight) is not None
+    )
+    return Sheet(
+        key="devices",
+        caption="Devices: what each run’s newest attempt trained on, and the preflight that came "
+        "first. A run whose preflight fails does not start.",
+        columns=("Device", "#Runs", "#Checks", "Failed"),
+        rows=tuple(
+            (device, str(runs), str(checks), failure)
+            for (device, checks, failure), runs in sorted(found.items())
+        ),
+    )
+
+
 def settings_sheets(records: Sequence[RunRecord]) -> tuple[Sheet, ...]:
     """Training, data and numerics: one sheet for each distinct set, saying whose it is."""
     groups: dict[tuple[tuple[str, str], ...], list[RunRecord]] = {}
@@ -80,21 +109,59 @@ def settings_sheets(records: Sequence[RunRecord]) -> tuple[Sheet, ...]:
     return tuple(sheets)
 
 
-def _gemm(gemm: Gemm) -> tuple[str, str, str]:
-    rht = MISSING if gemm.rht is None else f"{gemm.rht} × {gemm.rht}"
-    return _operand(gemm.left), _operand(gemm.right), rht
+def _gemm(gemm: Gemm, carrier: Carrier) -> tuple[str, str, str]:
+    return _operand(gemm.left, carrier), _operand(gemm.right, carrier), _rht(gemm.rht)
 
 
-def _operand(operand: Operand) -> str:
+def _rht(rht: Rht | None) -> str:
+    if rht is None:
+        return MISSING
+    signs = {
+        Signs.NONE: "no signs",
+        Signs.FIXED: "fixed signs",
+        Signs.LAYER: "signs by layer and GEMM",
+        Signs.STEP: "signs by step",
+    }[rht.signs]
+    return f"{rht.size} × {rht.size}, {signs}" + (", to BF16" if rht.to_bf16 else "")
+
+
+def _operand(operand: Operand, carrier: Carrier) -> str:
+    """`e2m1, 1×16 e4m3, SR, headroom 1.0625`: what is as usual is not said."""
     if operand.grid is None:
-        return "bf16"
-    block = f"1×{operand.block} {operand.scale.value}"
-    return f"{operand.grid.name}, {block}, {operand.rounding.value.upper()}"
+        return carrier.value
+    block = str(operand.block).replace("x", "×") if operand.block.along else str(operand.block)
+    rounding = operand.rounding.value.upper()
+    if operand.rounding is not Rounding.RTNE:
+        rounding += "" if operand.random_bits == 8 else f" of {operand.random_bits} bits"
+        rounding += "" if operand.half_offset else " without half-offset"
+    unusual = {
+        f"headroom {operand.headroom:g}": operand.headroom != 1,
+        f"maximum onto {operand.grid.maximum:g} or {operand.alternate or 0:g}": (
+            operand.alternate is not None
+        ),
+        f"scales up to {operand.scale_maximum:g}": operand.scale_maximum != E4M3.maximum,
+        f"FP32 scale by 1×{operand.outer}": operand.outer is not None,
+        "from fprop’s values": operand.source is Source.FORWARD,
+    }
+    said = [words for words, applies in unusual.items() if applies]
+    return ", ".join([operand.grid.name, f"{block} {operand.scale.value}", rounding, *said])
 
 
-def _rules(recipe: Recipe) -> str:
-    words = [f"{rule.pattern}: {'quantized' if rule.quantize else 'bf16'}" for rule in recipe.rules]
+def _exemptions(recipe: Recipe) -> str:
+    kept = recipe.carrier.value
+    shares = {"first": recipe.exempt_first, "last": recipe.exempt_last}
+    words = [
+        f"{which} {share:.2g} of the blocks: {kept}" for which, share in shares.items() if share
+    ]
+    words += [f"{rule.pattern}: {'quantized' if rule.quantize else kept}" for rule in recipe.rules]
     return "; ".join(words) or "none"
+
+
+def _besides(recipe: Recipe) -> str:
+    words = ["tails padded"] if recipe.pad else []
+    if recipe.loss_scaling is not None:
+        words.append(f"dynamic loss scaling from {recipe.loss_scaling.initial:,.0f}")
+    return "; ".join(words) or MISSING
 
 
 def _settings(spec: RunSpec) -> tuple[tuple[str, str], ...]:

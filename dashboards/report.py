@@ -6,20 +6,20 @@ this file only arranges them.
 """
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import plotly.graph_objects as go
 from markupsafe import Markup
-from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
 from dashboards import captions, compute, gap_bars, loss_curves
-from dashboards.facets import NARROW_COLUMNS, WIDE_COLUMNS
-from dashboards.how_run import models_sheet, recipes_used_sheet, settings_sheets
+from dashboards.drawing import Drawing, drawing, payload
+from dashboards.how_run import (
+    devices_sheet,
+    models_sheet,
+    recipes_used_sheet,
+    settings_sheets,
+)
 from dashboards.page import document, source
-from dashboards.plotted import Plotted
 from dashboards.sheets import (
     Sheet,
     cells_sheet,
@@ -29,32 +29,10 @@ from dashboards.sheets import (
     runs_sheet,
     unpaired_sheet,
 )
-from dashboards.theme import Mode, template
 from sweeps.answer import Answer
 from sweeps.measured import measured
 from sweeps.records import RunRecord
 from sweeps.wording import plural
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    """A figure on the page.
-
-    Attributes:
-        key: Names its element and the files downloaded from it.
-        title: Heading above it.
-        caption: Sentences below it.
-        wide: For a page of at least 640 px.
-        narrow: The same traces below each other.
-        plotted: What is drawn, as a table.
-    """
-
-    key: str
-    title: str
-    caption: tuple[str, ...]
-    wide: go.Figure
-    narrow: go.Figure
-    plotted: Plotted
 
 
 def render(answer: Answer, *, name: str, spec: str, made_at: datetime) -> str:
@@ -68,7 +46,7 @@ def render(answer: Answer, *, name: str, spec: str, made_at: datetime) -> str:
     """
     drawings = _drawings(answer)
     sheets = _sheets(answer)
-    texts = {drawing.key: drawing.plotted.csv() for drawing in drawings}
+    texts = {one.key: one.plotted.csv() for one in drawings}
     texts |= {sheet.key: sheet.csv for sheet in sheets.values()}
     settings = settings_sheets(answer.records)
     return document(
@@ -85,7 +63,7 @@ def render(answer: Answer, *, name: str, spec: str, made_at: datetime) -> str:
         sheets=sheets,
         settings=settings,
         verdicts=[(fit.recipe, fit.status.value, fit.verdict) for fit in answer.fits],
-        payload=Markup(_payload(drawings, texts | {"spec": spec})),
+        payload=Markup(payload(drawings, texts | {"spec": spec})),
     )
 
 
@@ -106,21 +84,21 @@ def _drawings(answer: Answer) -> tuple[Drawing, ...]:
     bars = gap_bars.gap_bars(answer.records, answer.gaps)
     costs = compute.compute_curves(answer.records, answer.fits)
     return (
-        _drawing(
+        drawing(
             "loss-curves",
             "Loss against tokens",
             captions.loss_caption(curves),
             lambda columns: loss_curves.draw(curves, columns=columns),
             loss_curves.table(curves),
         ),
-        _drawing(
+        drawing(
             "gap-bars",
             "Gap to BF16",
             captions.gap_caption(bars),
             lambda columns: gap_bars.draw(bars, columns=columns),
             gap_bars.table(bars),
         ),
-        _drawing(
+        drawing(
             "compute",
             "Loss against compute",
             captions.compute_caption(costs),
@@ -128,17 +106,6 @@ def _drawings(answer: Answer) -> tuple[Drawing, ...]:
             compute.table(costs),
         ),
     )
-
-
-def _drawing(
-    key: str,
-    title: str,
-    caption: tuple[str, ...],
-    draw: Callable[[int], go.Figure],
-    plotted: Plotted,
-) -> Drawing:
-    wide, narrow = draw(WIDE_COLUMNS), draw(NARROW_COLUMNS)
-    return Drawing(key=key, title=title, caption=caption, wide=wide, narrow=narrow, plotted=plotted)
 
 
 def _sheets(answer: Answer) -> dict[str, Sheet]:
@@ -150,32 +117,7 @@ def _sheets(answer: Answer) -> dict[str, Sheet]:
         unpaired_sheet(answer.gaps.unpaired),
         recipes_used_sheet(answer.records),
         models_sheet(answer.records),
+        devices_sheet(answer.records),
         runs_sheet(answer.records),
     )
     return {sheet.key: sheet for sheet in sheets}
-
-
-def _payload(drawings: tuple[Drawing, ...], texts: dict[str, str]) -> str:
-    # Plotly's encoder writes what is not finite as null and escapes what could end a script.
-    return str(
-        to_json_plotly(
-            {
-                "figures": [
-                    {
-                        "key": drawing.key,
-                        "data": drawing.wide.to_plotly_json()["data"],
-                        "wide": _layout(drawing.wide),
-                        "narrow": _layout(drawing.narrow),
-                    }
-                    for drawing in drawings
-                ],
-                "templates": {mode.value: template(mode).to_plotly_json() for mode in Mode},
-                "texts": texts,
-            }
-        )
-    )
-
-
-def _layout(figure: go.Figure) -> dict[str, object]:
-    layout: dict[str, object] = figure.to_plotly_json()["layout"]
-    return {key: value for key, value in layout.items() if key != "template"}

@@ -38,8 +38,12 @@ COLOURS = ("#6070f0", "#c2333a", "#c98200", "#3d98dc", "#b9866c", "#a8409c", "#8
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 PATTERNS = ("", ".", "-", "+", "|", "x")  # never "/", which says that a cell diverged
 _KNOWN = (
+    # Seven colours a row: what is compared with one another stands in one row.
     *("ufp4", "e2m1-ref", "nvfp4", "mxfp4", "e4m3", "mxfp8", "fp8-block"),
-    *("fp8-tensor", "fp16", "int8"),
+    *("ufp4-no-rht", "ufp4-rht-wgrad", "ufp4-rht-dgrad-wgrad", "ufp4-rht-fprop-wgrad"),
+    *("ufp4-no-sr", "fp8-tensor", "fp16"),
+    *("quartet2", "tetrajet2", "four-over-six", "hifloat4", "mxfp4-rht", "mxfp4-sr"),
+    *("mxfp4-rht-sr", "e2m1-max2", "e2m1-max3", "e2m1-max4", "int8"),
 )
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif"

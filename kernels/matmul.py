@@ -1,32 +1,31 @@
-"""The BF16 matrix product, which every unquantized GEMM of a run goes through.
+"""The matrix product of two 16-bit operands, which every unquantized GEMM of a run goes through.
 
-    c = round(sum over k of bf16(a) * bf16(b))      products exact, sum in FP32
+    c = sum over k of carrier(a) * carrier(b)       products exact, sum in FP32
 
-A CPU without native BF16 arithmetic runs a BF16 GEMM some ten times slower than an FP32 GEMM of the
-same rounded operands, which computes the same thing by definition; a GPU has units for it.
+A CPU without 16-bit arithmetic runs such a GEMM some ten times slower than an FP32 GEMM of the same
+rounded operands, which computes the same thing by definition; a GPU has units for it.
 """
 
 import torch
 from torch import Tensor
 
+CARRIERS = {"bf16": torch.bfloat16, "fp16": torch.float16}
+"""The types of `kernels.recipes.Carrier`."""
 
-def bf16_matmul(a: Tensor, b: Tensor, *, dtype: torch.dtype = torch.bfloat16) -> Tensor:
-    """Product of two matrices rounded to BF16, summed in FP32 and returned in `dtype`.
 
-    Differentiable by the ordinary rules of its parts, under which gradients pass through BF16.
+def carried_matmul(a: Tensor, b: Tensor, carrier: torch.dtype) -> Tensor:
+    """Product of two matrices rounded to the carrier, summed in FP32.
 
     Args:
         a: [m, k], any floating type.
         b: [k, n], any floating type.
-        dtype: Type of the result, BF16 or FP32.
+        carrier: BF16 or FP16.
 
     Returns:
-        [m, n].
+        [m, n], FP32.
     """
-    left, right = a.to(torch.bfloat16), b.to(torch.bfloat16)
-    if a.device.type != "cpu":
-        # The BF16 form has a gradient, the form with another result type has none.
-        if dtype is torch.bfloat16:
-            return torch.mm(left, right)
-        return torch.mm(left, right, out_dtype=dtype)
-    return torch.mm(left.to(torch.float32), right.to(torch.float32)).to(dtype)
+    left, right = a.to(carrier), b.to(carrier)
+    if a.device.type == "cpu":
+        return torch.mm(left.to(torch.float32), right.to(torch.float32))
+    # With a 16-bit result a GPU may add partial sums in 16 bits.
+    return torch.mm(left, right, out_dtype=torch.float32)

@@ -6,10 +6,13 @@
 All give the same bits, so the choice is made here, once, and nobody above knows of it.
 """
 
+import torch
 from torch import Tensor
 
 from kernels import native, reference
-from kernels.recipes import Operand
+from kernels.hadamard import Rotation
+from kernels.operands import Operand
+from kernels.reference import FakeQuantized
 
 
 def fake_quantize(
@@ -17,11 +20,11 @@ def fake_quantize(
     operand: Operand,
     key: int,
     *,
-    signs: tuple[float, ...] | None = None,
+    rotation: Rotation | None = None,
     axis: int = 1,
-) -> Tensor:
+    carrier: torch.dtype = torch.bfloat16,
+) -> FakeQuantized:
     """An operand as its GEMM sees it: `kernels.reference.fake_quantize`, and its bits."""
     kernel = native.kernel() if x.device.type == "cpu" else None
-    if kernel is None:
-        return reference.fake_quantize(x, operand, key, signs=signs, axis=axis)
-    return kernel.fake_quantize(x, operand, key, signs=signs, axis=axis)
+    quantize = reference.fake_quantize if kernel is None else kernel.fake_quantize
+    return quantize(x, operand, key, rotation=rotation, axis=axis, carrier=carrier)

@@ -1,13 +1,15 @@
 """Random bits for stochastic rounding: Philox4x32-10, keyed by what is rounded.
 
     key      = blake2b(seed, step, microbatch, layer, gemm, operand), 64 bits     (`stream_key`)
-    counter  = index of a run of 16 elements along the block axis, 128 bits
+    counter  = (run mod 2**32, run >> 32, call, 0)     one run: 16 elements of a row
     w0..w3   = Philox4x32-10(counter, key)                                        (`philox4x32`)
-    u[i]     = (byte i + 1/2) / 256,  byte i = (w[i >> 2] >> 8 * (i & 3)) & 255   (`uniforms`)
+    u[i]     = (b + 1/2) / 2**n, or (b + 1) / 2**n     b: n = 8, 16 or 24 bits    (`uniforms`)
 
-One call of the generator serves 16 elements with 8 bits each. The half keeps the mean of u at
-exactly 1/2. Nothing is stateful: an element's draw depends on its position and the key alone, not
-on the device, the order of work or the number of threads, so a resumed run repeats its bits.
+A call of the generator gives 128 bits, so that a run of 16 draws takes 1, 2 or 4 calls. The half
+keeps the mean of u at exactly 1/2; without it the draws are those of hardware that adds n random
+bits and cuts them off. Nothing is stateful: an element's draw depends on its position and the key
+alone, not on the device, the order of work or the number of threads, so a resumed run repeats its
+bits.
 
 Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
 """
@@ -18,7 +20,7 @@ import torch
 from torch import Tensor
 
 RUN = 16
-"""Elements served by one counter."""
+"""Elements of a row that have their draws from one run of the generator."""
 
 _WORD = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -69,25 +71,35 @@ def philox4x32(counter: Tensor, key: int) -> Tensor:
     return torch.stack((factor_0, word_1 & _WORD, factor_2, word_3 & _WORD))
 
 
-def uniforms(runs: Tensor, key: int) -> Tensor:
-    """Sixteen draws from the midpoints of 256 equal parts of (0, 1) for each run.
+def uniforms(runs: Tensor, key: int, *, bits: int = 8, half_offset: bool = True) -> Tensor:
+    """Sixteen draws from (0, 1] for each run.
 
     Args:
         runs: [..., n] int64, indices of runs.
         key: 64 bits.
+        bits: Random bits of a draw: 8, 16 or 24.
+        half_offset: Whether draws are the midpoints of 2**bits equal parts of (0, 1), rather than
+            the upper ends.
 
     Returns:
         [..., 16, n] FP32: element i of a run has draw i.
     """
+    per_word = 32 // bits
+    calls = RUN // (4 * per_word)
     index = runs.reshape(-1)
-    counter = torch.zeros(4, index.numel(), dtype=torch.int64, device=runs.device)
-    torch.bitwise_and(index, _WORD, out=counter[0])
-    torch.bitwise_right_shift(index, 32, out=counter[1])
-    words = philox4x32(counter, key).to(torch.int32).view(4, *runs.shape).movedim(0, -2)
-    shifts = torch.arange(0, 32, 8, dtype=torch.int32, device=runs.device).view(4, 1)
-    bytes_ = (words.unsqueeze(-2) >> shifts).bitwise_and_(255)
-    half = torch.full((), 2.0**-9, dtype=torch.float32, device=runs.device)
-    draws = torch.add(half, bytes_.to(torch.float32), alpha=2.0**-8)
+    counter = torch.zeros(4, calls, index.numel(), dtype=torch.int64, device=runs.device)
+    counter[0] = index & _WORD
+    counter[1] = index >> 32
+    counter[2] = torch.arange(calls, device=runs.device).view(calls, 1)
+    words = philox4x32(counter.view(4, -1), key).to(torch.int32)
+    # In the order of the elements: call, word, place in the word.
+    words = words.view(4, calls, *runs.shape).transpose(0, 1).flatten(0, 1).movedim(0, -2)
+    first = 8 if bits == 24 else 0
+    shifts = torch.arange(first, 32, bits, dtype=torch.int32, device=runs.device).view(-1, 1)
+    drawn = (words.unsqueeze(-2) >> shifts).bitwise_and_(2**bits - 1).to(torch.float32)
+    # The product is exact, so the sum is rounded once, fused or not.
+    offset = torch.full((), 2.0**-bits * (0.5 if half_offset else 1.0), device=runs.device)
+    draws = torch.add(offset, drawn, alpha=2.0**-bits)
     return draws.reshape(*runs.shape[:-1], RUN, runs.shape[-1])
 
 

@@ -1,100 +1,137 @@
 """Recipes: what a linear layer does to the operands of its three GEMMs.
 
-    fprop   y  = x w^T    contracts over the input features
-    dgrad   dx = dy w     contracts over the output features
-    wgrad   dw = dy^T x   contracts over the tokens
+    fprop   y  = x w^T     contracts over the input features
+    dgrad   dx = dy w      contracts over the output features
+    wgrad   dw = dy^T x    contracts over the tokens
 
 A random Hadamard transform (RHT) belongs to a GEMM, since both operands must share it along the
-contraction axis for it to cancel; grid, block and rounding belong to an operand. Blocks lie along
-the contraction axis. An operand without a grid is BF16.
+contraction axis for it to cancel; grid, block, scale and rounding belong to an operand. An operand
+without a grid keeps the carrier, the 16-bit type of everything that is not quantized.
 
-Sources: UFP4 (arXiv 2606.20381), table 1, for `ufp4` and `e2m1-ref`; both use FP32 block scales
-s = amax / grid maximum over 1x16 blocks, no 2-D weight blocks, and SR on dy alone.
+docs/numerics.md says what each value means, bit for bit; `kernels.presets` holds the recipes that
+have a name.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from math import lcm
+from math import ceil, lcm
 
-from kernels.formats import E2M1, E4M3, INT4, Grid
+from kernels.operands import CARRIED, Operand, Rounding, Source
 
-NUMERICS_VERSION = 1
+NUMERICS_VERSION = 2
 """Rises whenever the same recipe would give other numbers; part of every run's identity."""
 
-
-class Rounding(StrEnum):
-    """How a scaled element is brought onto the grid."""
-
-    RTNE = "rtne"  # to nearest, ties to the even code
-    SR = "sr"  # stochastic: up with probability equal to the position between two neighbours
+GEMMS = ("fprop", "dgrad", "wgrad")
+OPERANDS = ("x", "w", "dy")
+RHT_SIZES = (4, 8, 16, 32, 64, 128)
 
 
-class Scale(StrEnum):
-    """How a block's scale is stored."""
+class Signs(StrEnum):
+    """Which random signs come before the Hadamard matrix."""
 
-    FP32 = "fp32"
+    NONE = "none"  # all +1: the plain Hadamard transform
+    FIXED = "fixed"  # one vector for all layers and GEMMs
+    LAYER = "layer"  # one for each layer and GEMM
+    STEP = "step"  # one for each layer, GEMM, step and microbatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operand:
-    """How one operand of a GEMM is represented; without a grid it is plain BF16.
+class Rht:
+    """A random Hadamard transform of both operands of a GEMM.
+
+    Attributes:
+        size: n, a power of two from 4 to 128.
+        signs: How the signs are drawn.
+        to_bf16: Whether the transformed operands are rounded to BF16 before anything else.
 
     Raises:
-        ValueError: If the block is not a positive multiple of 16, or a BF16 operand asks for SR.
+        ValueError: If the size is none of these.
     """
 
-    grid: Grid | None = None
-    block: int = 16
-    scale: Scale = Scale.FP32
-    rounding: Rounding = Rounding.RTNE
+    size: int = 16
+    signs: Signs = Signs.LAYER
+    to_bf16: bool = False
 
     def __post_init__(self) -> None:
-        if self.block < 16 or self.block % 16:
-            raise ValueError(f"block must be a positive multiple of 16, got {self.block}")
-        if self.grid is None and self.rounding is Rounding.SR:
-            raise ValueError("stochastic rounding needs a grid; a bf16 operand has none")
-
-
-BF16 = Operand()
+        if self.size not in RHT_SIZES:
+            raise ValueError(f"rht size must be a power of two from 4 to 128, got {self.size}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemm:
-    """The two operands of one GEMM in the order of the module docstring, and its RHT size.
+    """The two operands of one GEMM in the order of the module docstring, and its RHT.
 
     Raises:
-        ValueError: If the RHT size is not a power of two from 4 to 128, does not divide both
-            blocks, or has no quantized operand to act on.
+        ValueError: If the RHT has no quantized operand to act on, or its size and a block along
+            the contraction axis do not divide one another.
     """
 
-    left: Operand = BF16
-    right: Operand = BF16
-    rht: int | None = None
+    left: Operand = CARRIED
+    right: Operand = CARRIED
+    rht: Rht | None = None
 
     def __post_init__(self) -> None:
         if self.rht is None:
             return
-        if self.rht not in (4, 8, 16, 32, 64, 128):
-            raise ValueError(f"rht size must be a power of two from 4 to 128, got {self.rht}")
-        quantized = [operand for operand in (self.left, self.right) if operand.grid is not None]
-        if not quantized:
+        if not self.is_quantized:
             raise ValueError("rht needs a quantized operand; both operands of this GEMM are bf16")
-        for operand in quantized:
-            if operand.block % self.rht:
-                raise ValueError(f"rht size {self.rht} does not divide the block {operand.block}")
+        for along in self._along():
+            if along % self.rht.size and self.rht.size % along:
+                raise ValueError(
+                    f"rht size {self.rht.size} and the block of {along} along the contraction "
+                    "axis must divide one another"
+                )
 
     @property
     def is_quantized(self) -> bool:
-        """Whether either operand leaves BF16."""
+        """Whether either operand leaves the carrier."""
         return self.left.grid is not None or self.right.grid is not None
 
     @property
     def block(self) -> int:
-        """What the contraction axis must be divisible by."""
-        operands = (self.left, self.right)
-        return lcm(*(operand.block for operand in operands if operand.grid is not None))
+        """What the contraction axis is divisible by when nothing has to be padded."""
+        return lcm(*self._along(), 1 if self.rht is None else self.rht.size)
+
+    def _along(self) -> list[int]:
+        blocks = [operand.block for operand in (self.left, self.right) if operand.grid is not None]
+        return [block.along for block in blocks if block.along is not None]
+
+
+class Carrier(StrEnum):
+    """The 16-bit type of activations, gradients and everything that is not quantized."""
+
+    BF16 = "bf16"
+    FP16 = "fp16"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossScaling:
+    """Dynamic loss scaling: the loss is multiplied by a factor before backward.
+
+    A step whose gradient is not finite is skipped and the factor multiplied by `backoff`; after
+    `interval` steps without one it is multiplied by `growth`.
+
+    Raises:
+        ValueError: If the factor could not move both ways.
+    """
+
+    initial: float = 65536.0
+    growth: float = 2.0
+    backoff: float = 0.5
+    interval: int = 2000
+
+    def __post_init__(self) -> None:
+        rules = {
+            f"initial must be from 2**-24 to 2**127, got {self.initial}": (
+                2.0**-24 <= self.initial <= 2.0**127
+            ),
+            f"growth must be above 1, got {self.growth}": self.growth > 1,
+            f"backoff must lie between 0 and 1, got {self.backoff}": 0 < self.backoff < 1,
+            f"interval must be at least 1, got {self.interval}": self.interval >= 1,
+        }
+        if broken := next((sentence for sentence, holds in rules.items() if not holds), None):
+            raise ValueError(f"loss scaling: {broken}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,85 +144,115 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """The three GEMMs of every linear layer in the blocks; rules are tried in order, first wins."""
+    """The three GEMMs of every linear layer in the blocks, and which layers are exempt.
+
+    Attributes:
+        name: What tables and charts call it; not part of its identity.
+        fprop: y = x w^T.
+        dgrad: dx = dy w.
+        wgrad: dw = dy^T x.
+        rules: Tried in order, the first whose pattern matches decides; without one a layer is
+            quantized.
+        exempt_first: Share of the blocks of the model that stay in the carrier, from the first
+            on; of L blocks the nearest integer to the share of L. Comes before the rules.
+        exempt_last: The same from the last block on.
+        pad: Whether an axis that ends within a block is filled with zeros, rather than refused.
+        carrier: The type of what is not quantized.
+        loss_scaling: How the loss is scaled, or None.
+
+    Raises:
+        ValueError: If an operand is quantized from what fprop does not have, or a share is not
+            one.
+    """
 
     name: str
     fprop: Gemm = Gemm()
     dgrad: Gemm = Gemm()
     wgrad: Gemm = Gemm()
     rules: tuple[Rule, ...] = ()
+    exempt_first: float = 0.0
+    exempt_last: float = 0.0
+    pad: bool = False
+    carrier: Carrier = Carrier.BF16
+    loss_scaling: LossScaling | None = None
+
+    def __post_init__(self) -> None:
+        for share in (self.exempt_first, self.exempt_last):
+            if not 0 <= share <= 1:
+                raise ValueError(f"a share of exempt blocks must be from 0 to 1, got {share}")
+        self._check_sources()
 
     @property
     def is_bf16(self) -> bool:
-        """Whether nothing is quantized, as in a baseline."""
-        return not (self.fprop.is_quantized or self.dgrad.is_quantized or self.wgrad.is_quantized)
+        """Whether nothing leaves BF16, as in a baseline."""
+        return self.carrier is Carrier.BF16 and not self.is_quantized
 
-    def quantizes(self, layer: str) -> bool:
-        """Whether the linear layer of this name follows the GEMMs above rather than BF16."""
+    @property
+    def is_quantized(self) -> bool:
+        """Whether an operand of some GEMM leaves the carrier."""
+        return self.fprop.is_quantized or self.dgrad.is_quantized or self.wgrad.is_quantized
+
+    def quantizes(self, layer: str, num_blocks: int) -> bool:
+        """Whether a linear layer follows the GEMMs above rather than the carrier.
+
+        Args:
+            layer: Its name in the model, as in `blocks.3.mlp.down`.
+            num_blocks: Blocks of the model.
+        """
+        block = int(layer.split(".")[1])
+        first = round(self.exempt_first * num_blocks)
+        last = round(self.exempt_last * num_blocks)
+        if not first <= block < num_blocks - last:
+            return False
         for rule in self.rules:
             if fnmatchcase(layer, rule.pattern):
                 return rule.quantize
         return True
 
+    def unquantized(self) -> "Recipe":
+        """What a layer follows that is exempt: the carrier alone."""
+        return Recipe(name=self.carrier.value, carrier=self.carrier)
 
-GEMMS = ("fprop", "dgrad", "wgrad")
-OPERANDS = ("x", "w", "dy")
+    def warnings(self) -> tuple[str, ...]:
+        """What can be written but is seldom meant, a sentence each."""
+        return tuple(
+            f"recipe {self.name}: {gemm}'s {word} is rounded stochastically under scale "
+            f"{operand.scale}, whose elements reach up to {_above(operand.reach)} times the grid's "
+            "maximum; "
+            f"clipping is a bias that only headroom of {_above(operand.reach * operand.headroom)} "
+            "removes"
+            for gemm, word, operand in self.operands()
+            if operand.grid is not None and operand.rounding is Rounding.SR and operand.reach > 1
+        )
+
+    def operands(self) -> tuple[tuple[str, str, Operand], ...]:
+        """The six operands, each with its GEMM and its word."""
+        return (
+            ("fprop", "x", self.fprop.left),
+            ("fprop", "w", self.fprop.right),
+            ("dgrad", "dy", self.dgrad.left),
+            ("dgrad", "w", self.dgrad.right),
+            ("wgrad", "dy", self.wgrad.left),
+            ("wgrad", "x", self.wgrad.right),
+        )
+
+    def _check_sources(self) -> None:
+        forward = {"x": self.fprop.left, "w": self.fprop.right}
+        for gemm, word, operand in self.operands():
+            if operand.source is Source.ORIGINAL:
+                continue
+            if gemm == "fprop" or word not in forward:
+                raise ValueError(f"{gemm}'s {word} cannot be quantized from its forward values")
+            if forward[word].grid is None or self.fprop.rht is not None:
+                raise ValueError(
+                    f"{gemm}'s {word} is quantized from the forward values, so fprop must "
+                    f"quantize {word} and have no rht"
+                )
 
 
-def compose(
-    grid: Grid,
-    *,
-    name: str,
-    rht: Collection[str] = (),
-    sr: Collection[str] = (),
-    block: int = 16,
-    rht_size: int = 16,
-    rules: tuple[Rule, ...] = (),
-) -> Recipe:
-    """Recipe of one grid everywhere, with RHT on the named GEMMs and SR on the named operands.
-
-    Args:
-        grid: The element grid of all six operands.
-        name: What tables call the recipe.
-        rht: GEMMs out of `fprop`, `dgrad`, `wgrad`.
-        sr: Operands out of `x`, `w`, `dy`, in every GEMM that they enter.
-        block: Elements that share a scale.
-        rht_size: Size of the Hadamard matrix.
-        rules: BF16 exemptions.
-
-    Raises:
-        ValueError: If a GEMM or an operand is unknown or the combination is impossible.
-    """
-    for given, known, key in ((rht, GEMMS, "rht"), (sr, OPERANDS, "sr")):
-        for word in given:
-            if word not in known:
-                raise ValueError(f"{key} takes {', '.join(known)}, got {word!r}")
-
-    def operand(word: str) -> Operand:
-        rounding = Rounding.SR if word in sr else Rounding.RTNE
-        return Operand(grid=grid, block=block, rounding=rounding)
-
-    def gemm(word: str, left: str, right: str) -> Gemm:
-        size = rht_size if word in rht else None
-        return Gemm(left=operand(left), right=operand(right), rht=size)
-
-    return Recipe(
-        name=name,
-        fprop=gemm("fprop", "x", "w"),
-        dgrad=gemm("dgrad", "dy", "w"),
-        wgrad=gemm("wgrad", "dy", "x"),
-        rules=rules,
-    )
+def _above(ratio: float) -> str:
+    """The ratio to four decimals, not below it, so that what is written suffices."""
+    return f"{ceil(ratio * 10_000) / 10_000:g}"
 
 
 BF16_RECIPE = Recipe(name="bf16")
-
-PRESETS: dict[str, Recipe] = {
-    recipe.name: recipe
-    for recipe in (
-        BF16_RECIPE,
-        compose(E2M1, name="e2m1-ref", rht=["wgrad"], sr=["dy"]),
-        compose(INT4, name="ufp4", rht=["fprop", "dgrad", "wgrad"], sr=["dy"]),
-        compose(E4M3, name="e4m3"),
-    )
-}

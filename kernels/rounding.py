@@ -1,25 +1,24 @@
 """Rounding of scaled elements onto a grid.
 
     RTNE   the nearest value, a tie to the even code; the sign is kept, also of zero
-    SR     |q| between neighbours lo <= |q| < hi goes to hi if |q| - lo >= u (hi - lo), else to lo
+    SR     of neighbours lo <= |q| < hi, hi if (|q| - lo) / (hi - lo) >= u, else lo
 
-for u uniform in (0, 1). A magnitude above the maximum becomes the maximum.
+for u in (0, 1]. A magnitude above the maximum becomes the maximum.
 
 Two formulations that give the same bits. Any grid: a table, where the code of q is the number of
 thresholds that |q| reaches. Grids whose steps are powers of two, either one step throughout or a
-step that doubles each 2**m codes after the first 2**(m + 1): arithmetic, in which q / step, the
-comparison with u and the product with the step are exact. There a q above the maximum by one unit
-in the last place, which is what an absmax scale can give, rounds to the maximum by itself.
+step that doubles each 2**m codes after the first 2**(m + 1): arithmetic, in which q / step, its
+floor, the difference of the two and the product with the step are exact.
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from math import inf, ldexp, log2
 from typing import assert_never
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from kernels.formats import Grid
@@ -62,21 +61,23 @@ def round_nearest_(q: Tensor, scratch: Tensor, grid: Grid) -> Tensor:
     """RTNE, in place.
 
     Args:
-        q: FP32, contiguous, of magnitude at most one ulp above the grid's maximum; or NaN.
+        q: FP32, contiguous.
         scratch: Of the same shape and type; overwritten.
         grid: The values to round to.
 
     Returns:
         q. NaN stays NaN in arithmetic rules; the table gives it the maximum.
     """
+    maximum = largest(grid)
+    q.clamp_(-maximum, maximum)
     match rule_of(grid):
         case Uniform(step=step):
             return q.mul_(1 / step).round_().mul_(step) if step != 1 else q.round_()
         case Floating() as rule:
             steps = _steps(q, scratch, rule)
             return q.div_(steps).round_().mul_(steps)
-        case Table() as rule:
-            magnitudes, thresholds = _tensors(rule, q.device)
+        case Table():
+            magnitudes, thresholds, _ = _tensors(grid, q.device)
             code = torch.bucketize(torch.abs(q, out=scratch), thresholds, right=True)
             return torch.copysign(magnitudes[code], q, out=q)
         case never:
@@ -87,40 +88,44 @@ def round_stochastic_(size: Tensor, u: Tensor, scratch: Tensor, grid: Grid) -> T
     """SR of magnitudes, in place.
 
     Args:
-        size: |q|, FP32, contiguous, at most one ulp above the grid's maximum; or NaN.
-        u: The draws, in (0, 1), multiples of 2**-9; of the same shape.
+        size: |q|, FP32, contiguous.
+        u: The draws, in (0, 1]; of the same shape.
         scratch: Of the same shape and type; overwritten.
         grid: The values to round to.
 
     Returns:
         size. NaN stays NaN in arithmetic rules; the table gives it the maximum.
     """
+    size.clamp_(max=largest(grid))
     match rule_of(grid):
         case Uniform(step=step):
-            scaled = size.mul_(1 / step) if step != 1 else size
-            # size - u is exact wherever its floor is in doubt; size + (1 - u) would not be.
-            scaled.sub_(u).floor_().add_(1)
-            return scaled.mul_(step) if step != 1 else scaled
+            if step == 1:
+                return _round_up_or_down_(size, u, scratch)
+            return _round_up_or_down_(size.mul_(1 / step), u, scratch).mul_(step)
         case Floating() as rule:
             steps = _steps(size, scratch, rule)
-            return size.div_(steps).sub_(u).floor_().add_(1).mul_(steps)
-        case Table() as rule:
-            magnitudes, _ = _tensors(rule, size.device)
-            widths = torch.cat((magnitudes.diff(), magnitudes.new_full((1,), inf)))
-            code = torch.bucketize(size, magnitudes[1:].contiguous(), right=True)
-            upward = size - magnitudes[code] >= widths[code] * u
-            return size.copy_(magnitudes[(code + upward).clamp_(max=len(magnitudes) - 1)])
+            return _round_up_or_down_(size.div_(steps), u, torch.empty_like(size)).mul_(steps)
+        case Table():
+            magnitudes, _, widths = _tensors(grid, size.device)
+            code = torch.bucketize(size, magnitudes[1:], right=True)
+            upward = (size - magnitudes[code]) / widths[code] >= u
+            return size.copy_(magnitudes[code + upward])
         case never:
             assert_never(never)
+
+
+def largest(grid: Grid) -> float:
+    """The grid's maximum as an FP32 number."""
+    return float(np.float32(grid.maximum))
 
 
 @lru_cache
 def rule_of(grid: Grid) -> Rule:
     """The arithmetic of a grid's magnitudes where they follow one, else its table."""
-    values = _in_fp32(grid)
+    values = tuple(in_fp32(grid).tolist())
     step = values[1]
-    # Above 2**15 levels a draw of 9 bits would no longer be exact beside the scaled element.
-    exact = log2(step).is_integer() and step >= 2.0**-100 and len(values) <= 2**15
+    # The steps of a floating grid are put together of the exponents of normal numbers.
+    exact = log2(step).is_integer() and step >= 2.0**-100
     if exact and values == tuple(step * code for code in range(len(values))):
         return Uniform(step=step)
     if exact:
@@ -134,13 +139,23 @@ def rule_of(grid: Grid) -> Rule:
 
 def table_of(grid: Grid) -> Table:
     """The table of any grid, whether or not its magnitudes follow an arithmetic rule."""
-    values = _in_fp32(grid)
-    thresholds = tuple(_threshold(code, values) for code in range(1, len(values)))
-    return Table(magnitudes=values, thresholds=thresholds)
+    values = in_fp32(grid)
+    return Table(magnitudes=tuple(values.tolist()), thresholds=tuple(_thresholds(values).tolist()))
 
 
-def _in_fp32(grid: Grid) -> tuple[float, ...]:
-    return tuple(float(np.float32(magnitude)) for magnitude in grid.magnitudes)
+def in_fp32(grid: Grid) -> NDArray[np.float32]:
+    """The magnitudes of a grid, each rounded to FP32."""
+    return np.array(grid.magnitudes, dtype=np.float64).astype(np.float32)
+
+
+def _round_up_or_down_(size: Tensor, u: Tensor, scratch: Tensor) -> Tensor:
+    """SR of magnitudes to integers, in place: floor, and one more where the rest reaches u.
+
+    A difference of two numbers has the sign of their comparison, rounded or not, and this one lies
+    within -1 and 1: its floor is -1 or 0. A comparison would be slower.
+    """
+    floor = torch.floor(size, out=scratch)
+    return size.sub_(floor).sub_(u).floor_().add_(floor).add_(1)
 
 
 def _values(rule: Floating, count: int) -> tuple[float, ...]:
@@ -153,14 +168,22 @@ def _values(rule: Floating, count: int) -> tuple[float, ...]:
     return tuple(value(code) for code in range(count))
 
 
-def _threshold(code: int, values: tuple[float, ...]) -> float:
-    """The least FP32 number that is nearer to this code than to the one below, ties to even."""
-    middle = (Fraction(values[code - 1]) + Fraction(values[code])) / 2
-    nearest = np.float32(float(middle))
-    exact = Fraction(float(nearest))
-    if exact < middle or (exact == middle and code % 2):
-        nearest = np.nextafter(nearest, np.float32(inf))
-    return float(nearest)
+def _thresholds(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """For each code from 1 on, the least FP32 number that rounds to it: a tie if it is even.
+
+    a + b of two magnitudes may round in binary64; what it lost, also exact, decides a comparison
+    that is otherwise equal.
+    """
+    a, b = values[:-1].astype(np.float64), values[1:].astype(np.float64)
+    total = a + b
+    lost = a - (total - b)
+    nearest = (total / 2).astype(np.float32)
+    twice = 2 * nearest.astype(np.float64)
+    code = np.arange(1, len(values))
+    tie = (twice == total) & (lost == 0)
+    below = (twice < total) | ((twice == total) & (lost > 0))
+    above = np.nextafter(nearest, np.float32(inf))
+    return np.where(below | (tie & (code % 2 == 1)), above, nearest)
 
 
 def _steps(q: Tensor, scratch: Tensor, rule: Floating) -> Tensor:
@@ -173,6 +196,12 @@ def _steps(q: Tensor, scratch: Tensor, rule: Floating) -> Tensor:
 
 
 @lru_cache
-def _tensors(rule: Table, device: torch.device) -> tuple[Tensor, Tensor]:
-    magnitudes = torch.tensor(rule.magnitudes, dtype=torch.float32, device=device)
-    return magnitudes, torch.tensor(rule.thresholds, dtype=torch.float32, device=device)
+def _tensors(grid: Grid, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Magnitudes, the thresholds of RTNE and the width of the bin above each magnitude, in FP32.
+
+    The width above the maximum is infinite: nothing is rounded up from there.
+    """
+    values = in_fp32(grid)
+    magnitudes = torch.tensor(values, device=device)
+    widths = torch.cat((magnitudes.diff(), magnitudes.new_full((1,), inf)))
+    return magnitudes, torch.tensor(_thresholds(values), device=device), widths

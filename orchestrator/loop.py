@@ -14,6 +14,7 @@ from datetime import timedelta
 from threading import Event
 from typing import TypeVar
 
+from kernels.recipes import NUMERICS_VERSION
 from orchestrator.clock import Clock
 from orchestrator.database import PassingStorageError
 from orchestrator.executor import AttemptKey, Ended, Executor, Report
@@ -24,6 +25,7 @@ from orchestrator.settings import Settings
 from orchestrator.states import Reason
 from orchestrator.store import Store
 from sweeps.errors import InputError, StorageError
+from sweeps.runspec import RunSpec
 
 T = TypeVar("T")
 LOG = logging.getLogger(__name__)
@@ -205,6 +207,7 @@ class Loop:
         if task is None:
             return
         try:
+            _refuse_other_numerics(task.spec)
             self._executor.launch(task)
         except InputError as error:
             self._end(task.key, 0, Reason.INVALID_RUN, str(error))
@@ -232,3 +235,12 @@ class Loop:
             self._executor.cancel(key)
         except Exception:
             LOG.exception("run %s: its worker cannot be asked to stop", key.run_id)
+
+
+def _refuse_other_numerics(spec: RunSpec) -> None:
+    """A run of a store that an older Gridlaw wrote would train to other numbers here."""
+    if spec.numerics_version != NUMERICS_VERSION:
+        raise InputError(
+            f"planned under version {spec.numerics_version} of the numerics and this Gridlaw "
+            f"trains version {NUMERICS_VERSION}; submit its sweep again"
+        )

@@ -14,16 +14,17 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import Connection, insert, or_, select, update
+from sqlalchemy import Connection, delete, insert, or_, select, update
 
+from kernels.verdict import Preflight
 from orchestrator.asks import lacking_horizons
-from orchestrator.encoding import pack
+from orchestrator.encoding import pack, pack_layers, preflight_to_text
 from orchestrator.executor import AttemptKey, Ended, Report
 from orchestrator.moves import end_attempt, move
 from orchestrator.states import REASON_STATE, RETRY_BUDGET, Reason, State
-from orchestrator.tables import AttemptRow, CurveRow, EndpointRow, RunRow
+from orchestrator.tables import AttemptRow, CurveRow, DiagnosisRow, EndpointRow, RunRow
 from sweeps.errors import ConflictError
-from sweeps.metrics import Diverged, Endpoint, StepMetrics, TrainEvent
+from sweeps.metrics import Diagnosis, Diverged, Endpoint, StepMetrics, TrainEvent
 
 
 class Verdict(StrEnum):
@@ -61,18 +62,30 @@ def apply(connection: Connection, report: Report, now: datetime, lease: timedelt
     _of(key, connection, heard=heard + len(fresh), lease_expires_at=now + lease)
     _store_curves(connection, key, fresh, heard)
     detail = attempt.detail
-    for event in fresh:
-        match event:
-            case Endpoint():
-                _store_endpoint(connection, key, event, now)
-            case Diverged():
-                detail = event.detail
-                _of(key, connection, detail=detail)
-            case StepMetrics():
-                pass
+    for place, event in enumerate(fresh, start=heard):
+        _store(connection, key, event, place, now)
+        if isinstance(event, Diverged):
+            detail = event.detail
     if report.ended is not None:
         _end(connection, key, report.ended, attempt.horizons, detail, now)
     return Verdict.TAKEN
+
+
+def _store(
+    connection: Connection, key: AttemptKey, event: TrainEvent, place: int, now: datetime
+) -> None:
+    """Store one event, the `place`-th of its attempt, unless it belongs to a curve."""
+    match event:
+        case Endpoint():
+            _store_endpoint(connection, key, event, now)
+        case Diverged():
+            _of(key, connection, detail=event.detail)
+        case Diagnosis():
+            _store_diagnosis(connection, key, event, place)
+        case Preflight():
+            _of(key, connection, preflight=preflight_to_text(event))
+        case StepMetrics():
+            pass
 
 
 def _of(key: AttemptKey, connection: Connection, **values: object) -> None:
@@ -107,6 +120,7 @@ def _store_curves(
 ) -> None:
     for first, points in _stretches(events):
         path, start = points[0].horizon, points[0].tokens
+        _forget_diagnoses(connection, key, path, start)
         connection.execute(
             update(CurveRow)
             .where(
@@ -130,6 +144,37 @@ def _store_curves(
         )
 
 
+def _store_diagnosis(
+    connection: Connection, key: AttemptKey, diagnosis: Diagnosis, place: int
+) -> None:
+    _forget_diagnoses(connection, key, diagnosis.horizon, diagnosis.tokens)
+    connection.execute(
+        insert(DiagnosisRow).values(
+            run_id=key.run_id,
+            attempt=key.attempt,
+            event=place,
+            horizon=diagnosis.horizon,
+            step=diagnosis.step,
+            tokens=diagnosis.tokens,
+            layers=pack_layers(diagnosis.layers),
+        )
+    )
+
+
+def _forget_diagnoses(
+    connection: Connection, key: AttemptKey, path: int | None, start: int
+) -> None:
+    """Remove those of earlier attempts that are trained again from so many tokens on."""
+    connection.execute(
+        delete(DiagnosisRow).where(
+            DiagnosisRow.run_id == key.run_id,
+            DiagnosisRow.attempt < key.attempt,
+            DiagnosisRow.horizon.is_not_distinct_from(path),
+            DiagnosisRow.tokens >= start,
+        )
+    )
+
+
 def _stretches(events: Sequence[TrainEvent]) -> Iterator[tuple[int, list[StepMetrics]]]:
     """Points on one path with rising tokens, and the place of the first among the events."""
     stretch: list[StepMetrics] = []
@@ -144,7 +189,7 @@ def _stretches(events: Sequence[TrainEvent]) -> Iterator[tuple[int, list[StepMet
                 if not stretch:
                     start = place
                 stretch.append(event)
-            case Endpoint() | Diverged():
+            case Endpoint() | Diverged() | Diagnosis() | Preflight():
                 pass
     if stretch:
         yield start, stretch

@@ -10,11 +10,21 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, select
 
-from orchestrator.encoding import run_from_text, unpack
+from kernels.verdict import Preflight
+from orchestrator.encoding import preflight_from_text, run_from_text, unpack, unpack_layers
 from orchestrator.states import State
 from orchestrator.summaries import Event, RunSummary, as_seen
-from orchestrator.tables import AskRow, CurveRow, EndpointRow, EventRow, MemberRow, RunRow
-from sweeps.metrics import Endpoint, StepMetrics
+from orchestrator.tables import (
+    AskRow,
+    AttemptRow,
+    CurveRow,
+    DiagnosisRow,
+    EndpointRow,
+    EventRow,
+    MemberRow,
+    RunRow,
+)
+from sweeps.metrics import Diagnosis, Endpoint, StepMetrics
 from sweeps.records import Outcome, RunRecord
 
 OUTCOMES: Mapping[State, Outcome] = {
@@ -31,6 +41,7 @@ def runs(connection: Connection, sweep_id: str) -> tuple[RunSummary, ...]:
     """The runs of a sweep in plan order."""
     asked = _horizons(connection, sweep_id)
     measured = _endpoints(connection, sweep_id)
+    preflights = _preflights(connection, sweep_id)
     query = (
         select(RunRow, MemberRow.spec.label("named_spec"))
         .join(MemberRow, MemberRow.run_id == RunRow.run_id)
@@ -52,6 +63,7 @@ def runs(connection: Connection, sweep_id: str) -> tuple[RunSummary, ...]:
             detail=row.detail,
             version=row.version,
             attempt=row.attempt,
+            preflight=preflights.get(row.run_id),
             created_at=row.created_at,
             changed_at=row.changed_at,
         )
@@ -73,6 +85,7 @@ def records(connection: Connection, sweep_id: str) -> tuple[RunRecord, ...]:
             detail=run.detail if run.state.is_terminal and run.state != State.SUCCEEDED else "",
             endpoints=measured[run.run_id],
             curve=_asked_part(curves[run.run_id], run),
+            preflight=run.preflight,
         )
         for run in runs(connection, sweep_id)
     )
@@ -91,6 +104,24 @@ def events(connection: Connection, run_id: str) -> tuple[Event, ...]:
             detail=row.detail,
             attempt=row.attempt,
             at=row.at,
+        )
+        for row in connection.execute(query)
+    )
+
+
+def diagnoses(connection: Connection, run_id: str) -> tuple[Diagnosis, ...]:
+    """What was diagnosed of a run, in the order in which it was trained."""
+    query = (
+        select(DiagnosisRow)
+        .where(DiagnosisRow.run_id == run_id)
+        .order_by(DiagnosisRow.attempt, DiagnosisRow.event)
+    )
+    return tuple(
+        Diagnosis(
+            horizon=row.horizon,
+            step=row.step,
+            tokens=row.tokens,
+            layers=unpack_layers(row.layers),
         )
         for row in connection.execute(query)
     )
@@ -115,6 +146,18 @@ def _horizons(connection: Connection, sweep_id: str) -> dict[str, tuple[int, ...
     for run_id, horizon in connection.execute(query):
         asked[run_id] += (horizon,)
     return asked
+
+
+def _preflights(connection: Connection, sweep_id: str) -> dict[str, Preflight]:
+    """The newest one of each run that has any."""
+    query = (
+        select(AttemptRow.run_id, AttemptRow.preflight)
+        .join(MemberRow, MemberRow.run_id == AttemptRow.run_id)
+        .where(MemberRow.sweep_id == sweep_id, AttemptRow.preflight.is_not(None))
+        .order_by(AttemptRow.number)
+    )
+    newest = {row.run_id: row.preflight for row in connection.execute(query)}
+    return {run_id: preflight_from_text(text) for run_id, text in newest.items() if text}
 
 
 def _endpoints(connection: Connection, sweep_id: str) -> defaultdict[str, tuple[Endpoint, ...]]:

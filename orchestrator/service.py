@@ -4,13 +4,17 @@ It holds no state of its own. Laying a sweep out reads the corpus, so that a pla
 trained on, and the plan that was shown is the one submitted; everything else is the store's.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
+from kernels.recipes import Recipe
 from orchestrator.clock import Clock, utc_now
+from orchestrator.run_names import named_run
 from orchestrator.settings import Settings
 from orchestrator.store import Store
 from orchestrator.summaries import Progress, RunSummary, SweepSummary
 from sweeps.answer import Answer, answer
+from sweeps.metrics import Diagnosis, Endpoint
 from sweeps.plan import Plan, Price, expand, price
 from sweeps.records import RunRecord
 from sweeps.spec import SweepSpec, pin_corpus
@@ -72,6 +76,39 @@ class Service:
         """The runs of a sweep in plan order."""
         return self.store.runs(sweep)
 
+    def run(self, run: str) -> RunSummary:
+        """The run of this id, unique label or unique start of an id, of whatever sweep."""
+        return named_run(self._every_run(), run)
+
+    def trained_with(self, run: RunSummary, recipe: Recipe) -> RunSummary | None:
+        """The run that differs from another in the recipe alone, if there is one."""
+        run_id = replace(run.spec, recipe=recipe).run_id
+        return next((one for one in self._every_run() if one.run_id == run_id), None)
+
+    def endpoints(self, run_id: str) -> Mapping[int, Endpoint]:
+        """All that was measured of a run, by tokens, whichever sweep asked for it."""
+        asking = [
+            sweep.sweep_id
+            for sweep in self.list()
+            if any(run.run_id == run_id for run in self.runs(sweep.sweep_id))
+        ]
+        return {
+            point.tokens: point
+            for sweep_id in asking
+            for record in self.records(sweep_id)
+            if record.run_id == run_id
+            for point in record.endpoints
+        }
+
+    def diagnoses(self, run_id: str) -> tuple[Diagnosis, ...]:
+        """What was diagnosed of a run, in the order in which it was trained."""
+        return self.store.diagnoses(run_id)
+
+    def recipes(self) -> Mapping[str, Recipe]:
+        """The recipes of all runs by name; of two that share one the latest."""
+        runs = sorted(self._every_run(), key=lambda run: run.created_at)
+        return {run.spec.recipe.name: run.spec.recipe for run in runs}
+
     def records(self, sweep: str) -> tuple[RunRecord, ...]:
         """The runs of a sweep as data."""
         return self.store.records(sweep)
@@ -91,3 +128,7 @@ class Service:
     def retry(self, sweep: str) -> SweepSummary:
         """Queue what failed or was cancelled in a sweep."""
         return self.store.retry(sweep, self.clock())
+
+    def _every_run(self) -> Iterator[RunSummary]:
+        for sweep in self.list():
+            yield from self.runs(sweep.sweep_id)

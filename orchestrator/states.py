@@ -45,6 +45,7 @@ class Reason(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     DISK_FULL = "disk_full"
     INVALID_RUN = "invalid_run"  # the spec or its data cannot be trained here
+    PREFLIGHT_FAILED = "preflight_failed"  # the device does not compute as the numerics say
     TRAINING_ERROR = "training_error"  # an exception nobody foresaw
 
 
@@ -77,6 +78,7 @@ REASON_STATE: dict[Reason, State] = {
     Reason.OUT_OF_MEMORY: State.FAILED,
     Reason.DISK_FULL: State.FAILED,
     Reason.INVALID_RUN: State.FAILED,
+    Reason.PREFLIGHT_FAILED: State.FAILED,
     Reason.TRAINING_ERROR: State.FAILED,
 }
 

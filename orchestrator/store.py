@@ -2,7 +2,8 @@
 
     people       submit, wish_cancel, retry
     scheduler    watches, apply, snapshot, claim, move, note_stop, extend_leases
-    readers      sweeps, sweep, runs, events, records, progress, rates, measured_horizons
+    readers      sweeps, sweep, spec, runs, events, diagnoses, records, progress, rates,
+                 measured_horizons
 
 The database is the store's own: what it raises comes out as a StorageError of one sentence.
 """
@@ -34,6 +35,7 @@ from orchestrator.states import Reason, State
 from orchestrator.summaries import Event, Progress, RunSummary, SweepSummary
 from orchestrator.tables import RunRow, SweepRow
 from sweeps.errors import GridlawError, NotFoundError
+from sweeps.metrics import Diagnosis
 from sweeps.plan import Plan
 from sweeps.rates import Rates
 from sweeps.records import RunRecord
@@ -218,6 +220,16 @@ class Store:
         if not found:
             raise NotFoundError(f"there is no run {run_id!r}")
         return found
+
+    def diagnoses(self, run_id: str) -> tuple[Diagnosis, ...]:
+        """What was diagnosed of a run, in the order in which it was trained.
+
+        Raises:
+            NotFoundError: If there is no such run.
+        """
+        self.events(run_id)
+        with reading(self._engine) as connection:
+            return results.diagnoses(connection, run_id)
 
     def records(self, sweep: str) -> tuple[RunRecord, ...]:
         """The runs of a sweep as data, in plan order."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from kernels.verdict import Preflight
 from orchestrator.states import Reason, State
 from sweeps.runspec import RunSpec
 
@@ -57,6 +58,7 @@ class RunSummary:
         detail: One sentence about it, or empty.
         version: Moves made so far.
         attempt: Attempts made so far.
+        preflight: The newest one of its attempts, None if there was none yet.
         created_at: First planned, UTC.
         changed_at: Last moved, UTC.
     """
@@ -72,6 +74,7 @@ class RunSummary:
     detail: str
     version: int
     attempt: int
+    preflight: Preflight | None
     created_at: datetime
     changed_at: datetime
 

@@ -3,7 +3,8 @@
     sweeps ─< members >─ runs ─< attempts    one row per execution
               │             ├──< events      one row per move; folding them gives the run's row
               └──< asks     ├──< endpoints   one row per measured horizon; these answer the asks
-                            └──< curves      one row per batch of StepMetrics on one path
+                            ├──< curves      one row per batch of StepMetrics on one path
+                            └──< diagnoses   one row per Diagnosis
 
 A run belongs to as many sweeps as ask for it; each keeps the names that it gave. `runs.version`
 counts its moves, `runs.attempt` its attempts. The schema is changed by a migration only; a test
@@ -158,7 +159,10 @@ class AskRow(Table):
 
 
 class AttemptRow(Table):
-    """One execution of a run towards `horizons`; the first `heard` of its events are stored."""
+    """One execution of a run towards `horizons`; the first `heard` of its events are stored.
+
+    `preflight` is None until one was heard: an attempt that has nothing to train runs none.
+    """
 
     __tablename__ = "attempts"
 
@@ -172,6 +176,7 @@ class AttemptRow(Table):
     ended_at: Mapped[datetime | None]
     reason: Mapped[Reason | None]
     detail: Mapped[str] = mapped_column(Text)
+    preflight: Mapped[str | None] = mapped_column(Text)
 
 
 class EventRow(Table):
@@ -226,3 +231,20 @@ class CurveRow(Table):
     last_tokens: Mapped[int]
     superseded_from: Mapped[int | None]
     columns: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class DiagnosisRow(Table):
+    """What the recipe did to some layers at one step of one path, packed (`encoding.pack_layers`).
+
+    `event` numbers it within the attempt. One that a later attempt trains again is removed.
+    """
+
+    __tablename__ = "diagnoses"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey(RunRow.run_id), primary_key=True)
+    attempt: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    event: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    horizon: Mapped[int | None]
+    step: Mapped[int]
+    tokens: Mapped[int]
+    layers: Mapped[bytes] = mapped_column(LargeBinary)

@@ -1,17 +1,18 @@
-"""What must hold between the parts of a sweep: shapes, blocks, budgets, and nothing twice.
+"""What must hold between the parts of a sweep: shapes, layers, budgets, and nothing twice.
 
 Each check takes the values that the spec stands for and names the key that the user can change.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from kernels.recipes import PRESETS, Recipe
+from kernels.presets import PRESETS
+from kernels.recipes import Recipe
 from sweeps.budget import LARGEST, Budget, Measure, format_tokens, resolve
 from sweeps.corpus import Document, split
 from sweeps.counts import flops_per_token, linear_layers, non_embedding_parameters
 from sweeps.errors import Problem
+from sweeps.meaning import meaning
 from sweeps.runspec import Evaluation, ModelShape, Training
 
 MIN_STEPS = 4
@@ -70,7 +71,7 @@ def check_reserved(recipes: Sequence[Recipe]) -> Iterator[Problem]:
     """A preset's name means the preset; results under it must not come from something else."""
     for index, recipe in enumerate(recipes):
         preset = PRESETS.get(recipe.name)
-        if preset is not None and replace(preset, name="") != replace(recipe, name=""):
+        if preset is not None and meaning(preset) != meaning(recipe):
             yield Problem(
                 key=f"recipes[{index}].name",
                 value=recipe.name,
@@ -134,30 +135,44 @@ def check_corpus(
         )
 
 
-def check_blocks(
-    shapes: Sequence[ModelShape], recipes: Sequence[Recipe], batch_tokens: int
+def check_globs(
+    shapes: Sequence[ModelShape], globs: Mapping[str, Sequence[str]]
 ) -> Iterator[Problem]:
-    """Each contraction axis of a quantized GEMM must hold whole blocks."""
-    for index, shape in enumerate(shapes):
-        for name, size in (("width", shape.width), ("mlp_width", shape.mlp_width)):
-            blocks = [_uneven_block(shape, recipe, size) for recipe in recipes]
-            yield from _name_uneven(f"models[{index}].{name}", str(size), size, recipes, blocks)
-    tokens = [recipe.wgrad.block for recipe in recipes]
-    yield from _name_uneven("train.batch", f"{batch_tokens}tok", batch_tokens, recipes, tokens)
+    """A glob that matches no layer of any model is a typing error.
 
-
-def check_globs(shapes: Sequence[ModelShape], recipes: Sequence[Recipe]) -> Iterator[Problem]:
-    """A BF16 exemption that matches no layer of any model is a typing error."""
+    Args:
+        shapes: The models.
+        globs: By the key that they stand under.
+    """
     names = {layer.name for shape in shapes for layer in linear_layers(shape)}
-    for index, recipe in enumerate(recipes):
-        for rule in recipe.rules:
-            if not any(fnmatchcase(name, rule.pattern) for name in names):
+    distinct = {pattern for patterns in globs.values() for pattern in patterns}
+    matching = {glob for glob in distinct if any(fnmatchcase(name, glob) for name in names)}
+    for key, patterns in globs.items():
+        for pattern in patterns:
+            if pattern not in matching:
                 yield Problem(
-                    key=f"recipes[{index}].bf16_layers",
-                    value=rule.pattern,
+                    key=key,
+                    value=pattern,
                     message="matches no layer; layers are called as in blocks.0.attention.query "
                     "and blocks.0.mlp.down",
                 )
+
+
+def check_exemptions(shapes: Sequence[ModelShape], recipes: Sequence[Recipe]) -> Iterator[Problem]:
+    """A recipe quantizes a layer of every model, so that it is not BF16 under another name."""
+    exempt: dict[int, str] = {}
+    for shape in shapes:
+        names = [layer.name for layer in linear_layers(shape)]
+        for index, recipe in enumerate(recipes):
+            quantizes = any(recipe.quantizes(name, shape.num_layers) for name in names)
+            if recipe.is_quantized and not quantizes:
+                exempt.setdefault(index, shape.name)
+    for index, model in sorted(exempt.items()):
+        yield Problem(
+            key=f"recipes[{index}]",
+            value=recipes[index].name,
+            message=f"exempts every layer of model {model}, so it quantizes nothing",
+        )
 
 
 def check_budgets(
@@ -212,31 +227,3 @@ def _unfit(horizon: int, training: Training) -> str:
             f"{format_tokens(training.warmup_tokens)}"
         )
     return ""
-
-
-def _uneven_block(shape: ModelShape, recipe: Recipe, size: int) -> int:
-    """A block of the recipe that a layer lays on an axis of this size unevenly, or 1."""
-    blocks = (recipe.fprop.block, recipe.dgrad.block)
-    layers = linear_layers(shape) if any(size % block for block in blocks) else ()
-    for layer in layers:
-        features = (layer.in_features, layer.out_features)
-        for block, length in zip(blocks, features, strict=True):
-            if length == size and size % block and recipe.quantizes(layer.name):
-                return block
-    return 1
-
-
-def _name_uneven(
-    key: str, text: str, size: int, recipes: Sequence[Recipe], blocks: Sequence[int]
-) -> Iterator[Problem]:
-    bad = [
-        (recipe.name, block) for recipe, block in zip(recipes, blocks, strict=True) if size % block
-    ]
-    if bad:
-        name, block = bad[0]
-        more = f" and of {len(bad) - 1} more" if len(bad) > 1 else ""
-        yield Problem(
-            key=key,
-            value=text,
-            message=f"not divisible by the block {block} of recipe {name}{more}",
-        )

@@ -20,8 +20,10 @@ norms are counted. Exact counts exceed 6 N by two thirds at 190M parameters and 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from kernels.recipes import Operand, Recipe
+from kernels.operands import Operand
+from kernels.recipes import Recipe
 from sweeps.runspec import Mlp, ModelShape
 
 
@@ -60,6 +62,7 @@ class Linear:
         return self.in_features * self.out_features
 
 
+@lru_cache(maxsize=16)  # asked for one recipe after the other
 def linear_layers(shape: ModelShape) -> tuple[Linear, ...]:
     """Every linear layer of the blocks in the order of the forward pass."""
     d, m = shape.width, shape.mlp_width
@@ -117,12 +120,12 @@ def quantizable_share(shape: ModelShape, *, vocab_size: int, context: int) -> fl
 def quantized_elements_per_token(shape: ModelShape, recipe: Recipe, *, batch_tokens: int) -> float:
     """Elements that a step rounds or transforms, per token of the step.
 
-    Each operand with a grid counts once for rounding and once more where its GEMM has an RHT;
-    weights are shared by the tokens of a step.
+    Each operand with a grid counts once for rounding, and both of a GEMM once more where it has an
+    RHT; weights are shared by the tokens of a step.
     """
     elements = 0.0
     for layer in linear_layers(shape):
-        if not recipe.quantizes(layer.name):
+        if not recipe.quantizes(layer.name, shape.num_layers):
             continue
         x, dy = float(layer.in_features), float(layer.out_features)
         w = layer.weights / batch_tokens
@@ -131,8 +134,8 @@ def quantized_elements_per_token(shape: ModelShape, recipe: Recipe, *, batch_tok
             (recipe.dgrad, (dy, w)),
             (recipe.wgrad, (dy, x)),
         ):
-            passes = 1 if gemm.rht is None else 2
-            elements += passes * sum(map(_rounded, (gemm.left, gemm.right), sizes))
+            elements += sum(map(_rounded, (gemm.left, gemm.right), sizes))
+            elements += 0.0 if gemm.rht is None else sum(sizes)
     return elements
 
 

@@ -8,7 +8,8 @@ Soft outcomes (a diverged run, an unidentified constant) are data and not here.
     ├── NotFoundError       exit 1   HTTP 404   no such sweep or run
     ├── ConflictError       exit 1   HTTP 409   the store is in use, or the move is not allowed
     ├── StorageError        exit 1   HTTP 507   no disk space, an unwritable folder, a broken store
-    └── CheckpointError     exit 1   HTTP 500   truncated, foreign or over-shot
+    ├── CheckpointError     exit 1   HTTP 500   truncated, foreign or over-shot
+    └── PreflightError      exit 1   HTTP 500   the device does not compute as the numerics say
 
 Messages are one sentence for the person who asked.
 """
@@ -69,3 +70,7 @@ class StorageError(GridlawError):
 
 class CheckpointError(GridlawError):
     """A checkpoint that must not be continued from."""
+
+
+class PreflightError(GridlawError):
+    """A device on which no run may start; the sentence is that of the check which failed."""

@@ -2,10 +2,13 @@
 
 Losses are in nats per token. Tokens count from the start of training along the path that the
 number belongs to: the trunk (`horizon` is None) or the cooldown branch of one horizon. A value may
-be non-finite only in `Diverged`. Standard library only: this also runs on a bare GPU node.
+be non-finite only in `Diverged`. Neither torch nor pydantic: this also runs on a bare GPU node.
 """
 
 from dataclasses import dataclass
+
+from kernels.quality import LayerQuality
+from kernels.verdict import Preflight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +21,8 @@ class StepMetrics:
         tokens: Training tokens seen along this path.
         loss: Training loss, nats per token.
         learning_rate: Of the last step.
-        gradient_norm: Global, before clipping.
+        gradient_norm: Global, before clipping, of steps that loss scaling did not skip; 0 if it
+            skipped all.
         tokens_per_second: Since the last report.
         seconds: Training time of the whole run so far, over all attempts.
     """
@@ -69,4 +73,14 @@ class Diverged:
     detail: str
 
 
-TrainEvent = StepMetrics | Endpoint | Diverged
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What the recipe does to the chosen layers at one step, in the order of the model."""
+
+    horizon: int | None
+    step: int
+    tokens: int
+    layers: tuple[LayerQuality, ...]
+
+
+TrainEvent = StepMetrics | Endpoint | Diverged | Diagnosis | Preflight

@@ -214,6 +214,7 @@ def plan_json(plan: Plan, cost: Price) -> dict[str, Any]:
     return {
         "sweep_id": plan.sweep_id,
         **asdict(cost),
+        "warnings": list(plan.spec.warnings()),
         "corpus": asdict(plan.corpus),
         "models": [
             {
@@ -267,6 +268,7 @@ def _run_spec(
         training=spec.train.training(shape),
         evaluation=spec.eval.evaluation(),
         seeds=seeds,
+        diagnostics=spec.run_diagnostics(),
     )
 
 

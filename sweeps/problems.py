@@ -1,12 +1,13 @@
 """From pydantic's validation errors to problems in the words of the person who wrote the spec."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 
+from kernels.recipes import OPERANDS
 from sweeps.errors import Problem
 
 MESSAGES = {
@@ -36,7 +37,7 @@ MESSAGES = {
 }
 """By pydantic's error type; what is missing here falls back on pydantic's own sentence."""
 
-TAGS = frozenset({"<text>", "<number>", "<mapping>"})
+TAGS = frozenset({"<text>", "<number>", "<mapping>", "<preset>", "<gemms>"})
 """What unions put into a place to say which kind was tried."""
 
 WRONG_KEY = frozenset({"extra_forbidden", "invalid_key"})
@@ -49,33 +50,40 @@ OTHER_KINDS = {
     ("tokenizer", "<mapping>"): "'byte'",
     ("seeds", "<number>"): "a mapping such as {init: 0, data: 1}",
     ("recipes", "<mapping>"): "the name of a preset",
+    ("format", "<mapping>"): "the name of a format",
 }
 """What else an entry may be, by its key and the kind that it was taken for."""
 
 WRONG_KIND = frozenset({"literal_error", "float_type", "int_type", "model_type"})
 
 
-def problems_of(
-    error: ValidationError, top: type[BaseModel], sections: Mapping[str, type[BaseModel]]
-) -> list[Problem]:
+MISPLACED: Mapping[tuple[str, ...], str] = {
+    (operand, "rht"): "an RHT belongs to a GEMM, whose two operands share it: write it beside them"
+    for operand in OPERANDS
+}
+"""Keys that are meant but stand in the wrong section, by the key of that section."""
+
+
+def problems_of(error: ValidationError, top: type[BaseModel]) -> list[Problem]:
     """One problem for each thing that pydantic found.
 
     Args:
         error: What validation raised.
-        top: The model of the top-level keys.
-        sections: The model of the keys below each top-level key, for suggestions.
+        top: The model that was validated; its fields' models are asked for suggestions.
     """
     problems = []
-    for found in error.errors(include_url=False):
-        if found["type"] == "too_short" and found["input"]:  # it lost entries named on their own
+    every = error.errors(include_url=False)
+    for found in every:
+        depth = len(found["loc"])
+        entries = [one for one in every if one["loc"][:depth] == found["loc"] and one is not found]
+        if found["type"] == "too_short" and entries:  # it lost entries named on their own
             continue
         path = _path(found["type"], found["loc"])
         if found["type"] == "invalid_key":  # its place is the mapping; the key is the value
             path = path[:-1]
         value = "" if found["type"] == "missing" else shown(found["input"])
         if found["type"] == "extra_forbidden":
-            model = top if len(path) == 1 else sections[str(path[0])]
-            message = unknown(str(path[-1]), list(model.model_fields))
+            message = _unknown(path, dict(_sections(top))[_words(found["loc"][:-1])])
         else:
             context = found.get("ctx", {})
             message = MESSAGES.get(found["type"], found["msg"]).format(**context)
@@ -91,9 +99,31 @@ def _path(mistake: str, place: Sequence[int | str]) -> list[int | str]:
 
 
 def _other_kind(mistake: str, place: Sequence[int | str]) -> str:
-    names = [part for part in place if isinstance(part, str)]
+    names = _words(place)
     other = OTHER_KINDS.get((names[-2], names[-1])) if len(names) > 1 else None
     return f", or {other}" if other and mistake in WRONG_KIND else ""
+
+
+def _words(place: Sequence[int | str]) -> tuple[str, ...]:
+    return tuple(part for part in place if isinstance(part, str))
+
+
+def _sections(hint: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every model below a type with its place: the keys and tags of unions that lead to it."""
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        yield place, hint
+        for key, field in hint.model_fields.items():
+            yield from _sections(field.annotation, (*place, key))
+        return
+    parts = get_args(hint)
+    tags = [part.tag for part in parts if isinstance(part, Tag)]
+    for part in parts:
+        yield from _sections(part, (*place, *tags))
+
+
+def _unknown(path: Sequence[int | str], section: type[BaseModel]) -> str:
+    misplaced = MISPLACED.get(_words(path)[-2:])
+    return misplaced or unknown(str(path[-1]), list(section.model_fields))
 
 
 def unknown(key: str, known: Sequence[str]) -> str:

@@ -1,30 +1,43 @@
-"""The recipe sections of a sweep spec: recipes in compact form, and a cross product of them.
+"""The entries of `recipes` in a sweep spec: four ways to write a recipe.
 
-Both stand for one grid on every operand, an RHT on some GEMMs and SR on some operands; what
-`kernels.recipes` cannot write is refused in its words.
+    ufp4                                          a preset
+    {preset: ufp4, bf16_layers: [...]}            a preset with exemptions
+    {format: int4, rht: [wgrad], sr: [dy]}        one grid on every operand
+    {name: mine, fprop: {x: {...}, w: {...}}}     operand by operand
+
+What `kernels.recipes` cannot hold is refused in its words.
 """
 
-from collections.abc import Hashable, Iterator
-from itertools import product
-from math import prod
+from dataclasses import replace
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from kernels.formats import GRIDS
-from kernels.recipes import GEMMS, OPERANDS, PRESETS, Recipe, Rule, compose
-from sweeps.checks import check_distinct, numbered
-from sweeps.errors import Problem
-from sweeps.problems import shown
-from sweeps.sections import Name, Section, text_or_mapping
-
-
-def _known_format(name: str) -> str:
-    if name not in GRIDS:
-        raise ValueError(
-            f"is no number format; choose one of {', '.join(GRIDS)} (bf16 is a recipe by itself)"
-        )
-    return name
+from kernels.blocks import BLOCK_1X16
+from kernels.operands import Scale
+from kernels.presets import PRESETS, compose
+from kernels.recipes import GEMMS, OPERANDS, Carrier, LossScaling, Recipe, Rule, Signs
+from sweeps.operand_sections import (
+    BlockEntry,
+    DgradSection,
+    FormatEntry,
+    FpropSection,
+    Headroom,
+    RandomBits,
+    RhtSize,
+    WgradSection,
+    grid_of,
+    name_of,
+)
+from sweeps.sections import Name, Section
 
 
 def _known_preset(name: str) -> str:
@@ -36,36 +49,120 @@ def _known_preset(name: str) -> str:
     return name
 
 
+def _gemm(word: str) -> str:
+    if word in OPERANDS:
+        raise ValueError(
+            "is an operand; an RHT belongs to a GEMM, fprop, dgrad or wgrad, whose two operands "
+            "share it"
+        )
+    if word not in GEMMS:
+        raise ValueError("must be 'fprop', 'dgrad' or 'wgrad'")
+    return word
+
+
+def _operand(word: str) -> str:
+    if word in GEMMS:
+        raise ValueError(
+            "is a GEMM; stochastic rounding belongs to an operand, x, w or dy, in every GEMM that "
+            "it enters"
+        )
+    if word not in OPERANDS:
+        raise ValueError("must be 'x', 'w' or 'dy'")
+    return word
+
+
 def _each_once(words: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(words)) < len(words):
         raise ValueError("names something twice")
     return words
 
 
-FormatName = Annotated[
-    str, AfterValidator(_known_format), Field(json_schema_extra={"enum": [*GRIDS]})
-]
 PresetName = Annotated[
     str, AfterValidator(_known_preset), Field(json_schema_extra={"enum": [*PRESETS]})
 ]
-Gemms = Annotated[tuple[Literal["fprop", "dgrad", "wgrad"], ...], AfterValidator(_each_once)]
-Operands = Annotated[tuple[Literal["x", "w", "dy"], ...], AfterValidator(_each_once)]
-Block = Annotated[int, Field(strict=True, ge=16, le=4096, multiple_of=16)]
+Gemms = Annotated[
+    tuple[Annotated[str, AfterValidator(_gemm), Field(json_schema_extra={"enum": [*GEMMS]})], ...],
+    AfterValidator(_each_once),
+]
+Operands = Annotated[
+    tuple[
+        Annotated[str, AfterValidator(_operand), Field(json_schema_extra={"enum": [*OPERANDS]})],
+        ...,
+    ],
+    AfterValidator(_each_once),
+]
+Glob = Annotated[str, Field(min_length=1, max_length=128)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
 
-MAX_RECIPES = 1024
+class ExemptingSection(Section):
+    """What any recipe may say besides: its name, what stays in the carrier, what pads its tails.
+
+    Attributes:
+        name: What tables and charts call the recipe.
+        bf16_layers: Globs of layers that are not quantized.
+        bf16_first: Share of the model's blocks, from the first on, that are not quantized.
+        bf16_last: The same from the last block on.
+        pad: Whether an axis that ends within a block is padded rather than refused.
+    """
+
+    name: Name | None = None
+    bf16_layers: tuple[Glob, ...] = Field(default=(), max_length=256)
+    bf16_first: Share | None = None
+    bf16_last: Share | None = None
+    pad: Annotated[bool, Field(strict=True)] | None = None
+
+    def _with_exemptions(self, recipe: Recipe) -> Recipe:
+        """The recipe with what is said here; where nothing is said it stays as it is."""
+        rules = tuple(Rule(pattern=glob, quantize=False) for glob in self.bf16_layers)
+        return replace(
+            recipe,
+            rules=(*rules, *recipe.rules),
+            exempt_first=recipe.exempt_first if self.bf16_first is None else self.bf16_first,
+            exempt_last=recipe.exempt_last if self.bf16_last is None else self.bf16_last,
+            pad=recipe.pad if self.pad is None else self.pad,
+        )
+
+    def _called(self, *parts: str) -> str:
+        """The name, or one out of what the recipe is."""
+        exempt = [
+            f"bf16({','.join(self.bf16_layers)})" if self.bf16_layers else "",
+            "" if self.bf16_first is None else f"first{self.bf16_first:g}",
+            "" if self.bf16_last is None else f"last{self.bf16_last:g}",
+            "" if self.pad is None else ("pad" if self.pad else "no-pad"),
+        ]
+        return self.name or "-".join(part for part in (*parts, *exempt) if part)
 
 
-class RecipeSection(Section):
+class RecipeSection(ExemptingSection):
     """One grid everywhere, RHT on some GEMMs, SR on some operands, some layers left in BF16."""
 
-    format: FormatName
+    format: FormatEntry
     rht: Gemms = ()
     sr: Operands = ()
-    name: Name | None = None
-    block: Block = 16
-    rht_size: Literal[4, 8, 16, 32, 64, 128] = 16
-    bf16_layers: tuple[Annotated[str, Field(min_length=1, max_length=128)], ...] = ()
+    scale: Scale = Scale.FP32
+    block: BlockEntry = Field(default=BLOCK_1X16, json_schema_extra={"default": "1x16"})
+    rht_size: RhtSize = 16
+    signs: Signs = Signs.LAYER
+    random_bits: RandomBits = 8
+    half_offset: bool = Field(default=True, strict=True)
+    headroom: Headroom = 1.0
+
+    @field_validator("rht_size", "signs")
+    @classmethod
+    def _has_rht(cls, value: int | Signs, info: ValidationInfo) -> int | Signs:
+        if info.data.get("rht") == () and value != cls.default_of(info):
+            raise ValueError("belongs to an RHT; name the GEMMs that have one, as in rht: [wgrad]")
+        return value
+
+    @field_validator("random_bits", "half_offset", "headroom")
+    @classmethod
+    def _has_sr(cls, value: float, info: ValidationInfo) -> float:
+        if info.data.get("sr") == () and value != cls.default_of(info):
+            raise ValueError(
+                "belongs to stochastic rounding; name the operands that have it, as in sr: [dy]"
+            )
+        return value
 
     @model_validator(mode="after")
     def _can_be_written(self) -> "RecipeSection":
@@ -76,69 +173,105 @@ class RecipeSection(Section):
         """The recipe; without a name it is called by what it is, as in `int4-rht.wgrad-sr.dy`."""
         gemms = [gemm for gemm in GEMMS if gemm in self.rht]
         operands = [operand for operand in OPERANDS if operand in self.sr]
-        called = [self.format]
-        called += [".".join(["rht", *gemms])] if gemms else []
-        called += [".".join(["sr", *operands])] if operands else []
-        called += [f"block{self.block}"] if self.block != 16 else []
-        called += [f"size{self.rht_size}"] if self.rht and self.rht_size != 16 else []
-        called += [f"bf16({','.join(self.bf16_layers)})"] if self.bf16_layers else []
-        return compose(
-            GRIDS[self.format],
-            name=self.name or "-".join(called),
+        size = "" if self.rht_size == 16 else str(self.rht_size)
+        called = self._called(
+            name_of(self.format),
+            "" if self.scale is Scale.FP32 else self.scale.value,
+            "" if self.block == BLOCK_1X16 else str(self.block),
+            ".".join([f"rht{size}", *gemms]) if gemms else "",
+            "" if self.signs is Signs.LAYER else f"signs.{self.signs}",
+            ".".join(["sr", *operands]) if operands else "",
+            "" if self.random_bits == 8 else f"{self.random_bits}bit",
+            "" if self.half_offset else "no-half",
+            "" if self.headroom == 1 else f"room{self.headroom:g}",
+        )
+        recipe = compose(
+            grid_of(self.format),
+            name=called,
             rht=self.rht,
             sr=self.sr,
+            scale=self.scale,
             block=self.block,
             rht_size=self.rht_size,
-            rules=tuple(Rule(pattern=glob, quantize=False) for glob in self.bf16_layers),
+            signs=self.signs,
+            random_bits=self.random_bits,
+            half_offset=self.half_offset,
+            headroom=self.headroom,
         )
+        return self._with_exemptions(recipe)
 
 
-class GridSection(Section):
-    """Every combination of these becomes a recipe, beside those listed in `recipes`."""
+class PresetSection(ExemptingSection):
+    """A preset, some layers of it left in BF16."""
 
-    format: tuple[FormatName, ...] = Field(min_length=1, max_length=64)
-    rht: tuple[Gemms, ...] = Field(default=((),), min_length=1, max_length=64)
-    sr: tuple[Operands, ...] = Field(default=((),), min_length=1, max_length=64)
-    block: tuple[Block, ...] = Field(default=(16,), min_length=1, max_length=64)
+    preset: PresetName
 
     @model_validator(mode="after")
-    def _is_bounded(self) -> "GridSection":
-        made = prod(map(len, (self.format, self.rht, self.sr, self.block)))
-        if made > MAX_RECIPES:
-            raise ValueError(f"makes {made} recipes; at most {MAX_RECIPES} can be planned at once")
+    def _has_something_to_exempt(self) -> "PresetSection":
+        exempts = self.bf16_layers or self.bf16_first or self.bf16_last or self.pad
+        if exempts and not PRESETS[self.preset].is_quantized:
+            raise ValueError(f"{self.preset} quantizes nothing, so nothing of it can be exempt")
         return self
 
-    def problems(self) -> Iterator[Problem]:
-        """Values that stand twice on an axis; the order of GEMMs and of operands means nothing."""
-        axes: dict[str, tuple[Hashable, ...]] = {
-            "format": tuple(GRIDS[name] for name in self.format),
-            "rht": tuple(frozenset(gemms) for gemms in self.rht),
-            "sr": tuple(frozenset(operands) for operands in self.sr),
-            "block": self.block,
-        }
-        written = self.model_dump(mode="json")
-        for axis, meanings in axes.items():
-            texts = [shown(value) for value in written[axis]]
-            yield from check_distinct(numbered(f"grid.{axis}", texts), meanings, texts)
+    def recipe(self) -> Recipe:
+        """The recipe, called by what it is unless it has a name."""
+        named = replace(PRESETS[self.preset], name=self._called(self.preset))
+        return self._with_exemptions(named)
 
-    def recipes(self) -> tuple[Recipe, ...]:
-        """The combinations, format outermost."""
-        return tuple(
-            RecipeSection(format=format_, rht=rht, sr=sr, block=block).recipe()
-            for format_, rht, sr, block in product(self.format, self.rht, self.sr, self.block)
+
+class GemmsSection(ExemptingSection):
+    """A recipe operand by operand; what is left out is not quantized."""
+
+    name: Name
+    fprop: FpropSection = FpropSection()
+    dgrad: DgradSection = DgradSection()
+    wgrad: WgradSection = WgradSection()
+    carrier: Carrier = Carrier.BF16
+
+    @model_validator(mode="after")
+    def _can_be_written(self) -> "GemmsSection":
+        if not self.recipe().is_quantized:
+            raise ValueError(f"quantizes nothing; that is the preset {self.carrier}")
+        return self
+
+    def recipe(self) -> Recipe:
+        """The recipe; the loss of an FP16 carrier is scaled."""
+        recipe = Recipe(
+            name=self.name,
+            fprop=self.fprop.gemm(),
+            dgrad=self.dgrad.gemm(),
+            wgrad=self.wgrad.gemm(),
+            carrier=self.carrier,
+            loss_scaling=LossScaling() if self.carrier is Carrier.FP16 else None,
         )
+        return self._with_exemptions(recipe)
+
+
+def _form(given: object) -> Literal["<text>", "<preset>", "<gemms>", "<mapping>"]:
+    match given:
+        case str():
+            return "<text>"
+        case PresetSection() | {"preset": _}:
+            return "<preset>"
+        case GemmsSection() | {"fprop": _} | {"dgrad": _} | {"wgrad": _}:
+            return "<gemms>"
+        case _:
+            return "<mapping>"
 
 
 RecipeEntry = Annotated[
-    Annotated[PresetName, Tag("<text>")] | Annotated[RecipeSection, Tag("<mapping>")],
-    Discriminator(text_or_mapping),
+    Annotated[PresetName, Tag("<text>")]
+    | Annotated[PresetSection, Tag("<preset>")]
+    | Annotated[GemmsSection, Tag("<gemms>")]
+    | Annotated[RecipeSection, Tag("<mapping>")],
+    Discriminator(_form),
 ]
 
 
-def recipe_of(entry: str | RecipeSection) -> Recipe:
+def recipe_of(entry: str | PresetSection | GemmsSection | RecipeSection) -> Recipe:
     """The recipe of an entry in `recipes`."""
     match entry:
-        case RecipeSection():
-            return entry.recipe()
         case str():
             return PRESETS[entry]
+        case PresetSection() | GemmsSection() | RecipeSection():
+            return entry.recipe()

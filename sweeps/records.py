@@ -7,6 +7,7 @@ C   training FLOPs along the path to an endpoint, D x FLOPs per token (forward a
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kernels.verdict import Preflight
 from sweeps.metrics import Endpoint, StepMetrics
 from sweeps.runspec import RunSpec
 
@@ -34,6 +35,7 @@ class RunRecord:
         detail: Why, when it did not succeed; else empty.
         endpoints: Measured horizons, ascending.
         curve: Training metrics in the order of the run.
+        preflight: What was found on the device of its newest attempt, None if nothing was yet.
     """
 
     spec: RunSpec
@@ -44,6 +46,7 @@ class RunRecord:
     detail: str = ""
     endpoints: tuple[Endpoint, ...] = ()
     curve: tuple[StepMetrics, ...] = ()
+    preflight: Preflight | None = None
 
     @property
     def run_id(self) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import Any
 
-from kernels.recipes import NUMERICS_VERSION, Recipe
+from kernels.recipes import GEMMS, NUMERICS_VERSION, Recipe
 
 
 class Mlp(StrEnum):
@@ -145,6 +145,19 @@ class Seeds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostics:
+    """What is measured along the way, without a change to any number of the run.
+
+    Attributes:
+        every: Optimizer steps between two diagnoses, the first after as many; 0 for none.
+        layers: Globs on the names of linear layers.
+    """
+
+    every: int = 0
+    layers: tuple[str, ...] = ("*",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
     """One fully decided training, without its horizons."""
 
@@ -155,12 +168,16 @@ class RunSpec:
     training: Training
     evaluation: Evaluation
     seeds: Seeds = Seeds()
+    diagnostics: Diagnostics = Diagnostics()
     numerics_version: int = NUMERICS_VERSION
 
     @property
     def run_id(self) -> str:
         """Identity by content: 16 hex digits."""
-        text = json.dumps(_without_names(self), sort_keys=True, separators=(",", ":"))
+        identity = _without_names(self)
+        if self.numerics_version == 1:
+            identity["recipe"] = _recipe_of_version_1(identity["recipe"])
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
@@ -173,8 +190,8 @@ class RunSpec:
         return self.training.branch_tokens(horizon)
 
 
-COSMETIC = ("name", "path")
-"""Keys that say what a thing is called or where it lies, never what it is."""
+COSMETIC = ("name", "path", "diagnostics")
+"""Keys that say what a thing is called, where it lies or who watches it, never what it is."""
 
 
 def _without_names(value: Any) -> Any:
@@ -187,3 +204,21 @@ def _without_names(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_without_names(item) for item in value]
     return value
+
+
+def _recipe_of_version_1(recipe: dict[str, Any]) -> dict[str, Any]:
+    """The keys that a recipe had then, so that a stored run keeps its identity."""
+
+    def operand(now: dict[str, Any]) -> dict[str, Any]:
+        kept = {key: now[key] for key in ("grid", "scale", "rounding")}
+        return {**kept, "block": now["block"]["along"]}
+
+    gemms = {
+        gemm: {
+            "left": operand(recipe[gemm]["left"]),
+            "right": operand(recipe[gemm]["right"]),
+            "rht": recipe[gemm]["rht"] and recipe[gemm]["rht"]["size"],
+        }
+        for gemm in GEMMS
+    }
+    return {**gemms, "rules": recipe["rules"]}

@@ -15,12 +15,14 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     Tag,
+    ValidationInfo,
     WithJsonSchema,
 )
 
 from sweeps.budget import Budget, parse_budget, parse_tokens, whole_steps
 from sweeps.counts import non_embedding_parameters
 from sweeps.runspec import (
+    Diagnostics,
     Evaluation,
     Mlp,
     ModelShape,
@@ -63,6 +65,12 @@ class Section(BaseModel):
     """A frozen part of the spec without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def default_of(cls, info: ValidationInfo) -> object:
+        """Default of the field that is being validated."""
+        assert info.field_name is not None
+        return cls.model_fields[info.field_name].default
 
 
 class ModelSection(Section):
@@ -150,6 +158,19 @@ class EvalSection(Section):
     def evaluation(self) -> Evaluation:
         """The held-out set of a run."""
         return Evaluation(held_out=self.held_out, tokens=self.tokens)
+
+
+class DiagnosticsSection(Section):
+    """What the recipe does to these layers, measured every so many optimizer steps."""
+
+    every: int = Field(strict=True, ge=1, le=10**9)
+    layers: tuple[Annotated[str, Field(min_length=1, max_length=128)], ...] = Field(
+        default=("*",), min_length=1, max_length=256
+    )
+
+    def diagnostics(self) -> Diagnostics:
+        """The diagnostics of a run."""
+        return Diagnostics(every=self.every, layers=self.layers)
 
 
 SeedsEntry = Annotated[

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import yaml
 from pydantic import (
-    BaseModel,
     Field,
     ModelWrapValidatorHandler,
     ValidationError,
@@ -24,33 +23,25 @@ from kernels.recipes import Recipe
 from sweeps import checks
 from sweeps.corpus import Document, describe
 from sweeps.errors import Problem, SpecError
+from sweeps.grid_section import GridSection
+from sweeps.meaning import meaning
 from sweeps.problems import problems_of
-from sweeps.recipe_sections import GridSection, RecipeEntry, RecipeSection, recipe_of
-from sweeps.runspec import CorpusKind, CorpusRef, ModelShape, Seeds, TokenizerRef
+from sweeps.recipe_sections import RecipeEntry, recipe_of
+from sweeps.runspec import CorpusKind, CorpusRef, Diagnostics, ModelShape, Seeds, TokenizerRef
 from sweeps.sections import (
-    BpeSection,
     BudgetText,
+    DiagnosticsSection,
     EvalSection,
     ModelSection,
     Section,
     SeedsEntry,
-    SeedsSection,
     TokenizerEntry,
     TrainSection,
     seeds_of,
     tokenizer_of,
 )
+from sweeps.tails import check_tails, padding_notes
 from sweeps.yaml_file import read_mapping
-
-SECTIONS: Mapping[str, type[BaseModel]] = {
-    "models": ModelSection,
-    "recipes": RecipeSection,
-    "grid": GridSection,
-    "seeds": SeedsSection,
-    "tokenizer": BpeSection,
-    "train": TrainSection,
-    "eval": EvalSection,
-}
 
 
 class SweepSpec(Section):
@@ -60,7 +51,7 @@ class SweepSpec(Section):
         name: Slug that the sweep's id starts with.
         purpose: Free text.
         models: Shapes of the models.
-        recipes: Preset names or compact recipes.
+        recipes: Preset names, presets with exemptions, one grid everywhere, or every operand.
         grid: More recipes, as a cross product; those listed already are not repeated.
         budgets: How long each run trains, with a unit.
         seeds: One integer for all four streams, or each stream by name.
@@ -68,6 +59,7 @@ class SweepSpec(Section):
         tokenizer: `byte`, or a BPE of a given vocabulary.
         train: Optimizer and schedule.
         eval: The held-out set.
+        diagnostics: What is measured of the recipe along the way; no part of a run's identity.
 
     Raises:
         SpecError: With every problem found.
@@ -84,6 +76,7 @@ class SweepSpec(Section):
     tokenizer: TokenizerEntry = "byte"
     train: TrainSection
     eval: EvalSection = EvalSection()
+    diagnostics: DiagnosticsSection | None = None
 
     @model_validator(mode="wrap")
     @classmethod
@@ -93,7 +86,7 @@ class SweepSpec(Section):
         try:
             spec = handler(data)
         except ValidationError as error:
-            raise SpecError(*problems_of(error, cls, SECTIONS)) from error
+            raise SpecError(*problems_of(error, cls)) from error
         problems = list(spec._problems())
         if problems:
             raise SpecError(*problems)
@@ -106,9 +99,9 @@ class SweepSpec(Section):
     def all_recipes(self) -> tuple[Recipe, ...]:
         """Listed recipes, then those of the grid that are not among them."""
         listed = self._listed_recipes()
-        known = set(map(_nameless, listed))
+        known = set(map(meaning, listed))
         grid = self.grid.recipes() if self.grid else ()
-        return (*listed, *(recipe for recipe in grid if _nameless(recipe) not in known))
+        return (*listed, *(recipe for recipe in grid if meaning(recipe) not in known))
 
     def all_seeds(self) -> tuple[Seeds, ...]:
         """The four streams of each seed."""
@@ -117,6 +110,17 @@ class SweepSpec(Section):
     def tokenizer_ref(self) -> TokenizerRef:
         """The tokenizer."""
         return tokenizer_of(self.tokenizer)
+
+    def run_diagnostics(self) -> Diagnostics:
+        """What every run measures along the way."""
+        return self.diagnostics.diagnostics() if self.diagnostics else Diagnostics()
+
+    def warnings(self) -> tuple[str, ...]:
+        """What can be run but is seldom meant, and what is padded; a sentence each."""
+        recipes = self.all_recipes()
+        meant = (sentence for recipe in recipes for sentence in recipe.warnings())
+        padded = padding_notes(self.shapes(), recipes, self.train.batch)
+        return tuple(dict.fromkeys((*meant, *padded)))
 
     def _listed_recipes(self) -> tuple[Recipe, ...]:
         return tuple(map(recipe_of, self.recipes))
@@ -135,11 +139,20 @@ class SweepSpec(Section):
         yield from self._repeats()
         yield from checks.check_shapes(shapes)
         yield from checks.check_reserved(listed)
-        yield from checks.check_globs(shapes, listed)
+        yield from checks.check_globs(shapes, self._globs(listed))
+        yield from checks.check_exemptions(shapes, listed)
         yield from checks.check_batch(trainings[0])
-        yield from checks.check_blocks(shapes, recipes, self.train.batch)
+        yield from check_tails(shapes, recipes, self.train.batch)
         yield from checks.check_evaluation(self.eval.evaluation(), self.train.context)
         yield from checks.check_budgets(self.budgets, shapes, trainings, vocab_size)
+
+    def _globs(self, listed: Sequence[Recipe]) -> dict[str, list[str]]:
+        globs = {
+            f"recipes[{index}].bf16_layers": [rule.pattern for rule in recipe.rules]
+            for index, recipe in enumerate(listed)
+        }
+        watched = self.diagnostics.layers if self.diagnostics else ()
+        return globs | {"diagnostics.layers": list(watched)}
 
     def _repeats(self) -> Iterator[Problem]:
         shapes, recipes = self.shapes(), self.all_recipes()
@@ -151,7 +164,7 @@ class SweepSpec(Section):
                 [replace(shape, name="") for shape in shapes],
                 [shape.name for shape in shapes],
             ),
-            (recipe_keys, list(map(_nameless, recipes)), [recipe.name for recipe in recipes]),
+            (recipe_keys, list(map(meaning, recipes)), [recipe.name for recipe in recipes]),
             (
                 checks.numbered("budgets", self.budgets),
                 self.budgets,
@@ -162,10 +175,6 @@ class SweepSpec(Section):
         for keys, values, texts in lists:
             yield from checks.check_distinct(keys, values, texts)
         yield from self.grid.problems() if self.grid else ()
-
-
-def _nameless(recipe: Recipe) -> Recipe:
-    return replace(recipe, name="")
 
 
 def parse_spec(given: Mapping[str, Any]) -> SweepSpec:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 
 def listed(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    """`nothing`, `a`, `a and b`, `a, b and c`."""
+    if len(words) < 2:
+        return words[0] if words else "nothing"
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def plural(number: int, noun: str) -> str:

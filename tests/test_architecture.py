@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.recipes import PRESETS
+from kernels.presets import PRESETS
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("api", "dashboards", "kernels", "orchestrator", "sweeps", "workers")

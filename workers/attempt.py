@@ -12,6 +12,7 @@ the training thread, tracebacks included, goes to `attempt-N.log` in the run's f
     MemoryError, torch out of memory     OUT_OF_MEMORY
     StorageError, no space or quota      DISK_FULL
     InputError, CheckpointError          INVALID_RUN
+    PreflightError                       PREFLIGHT_FAILED
     anything else                        TRAINING_ERROR
 """
 
@@ -27,7 +28,13 @@ from pathlib import Path
 
 from orchestrator.executor import AttemptKey, Ended, Report, Task
 from orchestrator.states import Reason
-from sweeps.errors import CheckpointError, GridlawError, InputError, StorageError
+from sweeps.errors import (
+    CheckpointError,
+    GridlawError,
+    InputError,
+    PreflightError,
+    StorageError,
+)
 from sweeps.metrics import Diverged, TrainEvent
 
 logger = logging.getLogger(__name__)
@@ -125,6 +132,8 @@ def ending_of(error: BaseException) -> Ended:
             reason = Reason.DISK_FULL
         case InputError() | CheckpointError():
             reason = Reason.INVALID_RUN
+        case PreflightError():
+            reason = Reason.PREFLIGHT_FAILED
         case _:
             reason = Reason.TRAINING_ERROR
     return Ended(reason=reason, detail=_sentence(error))

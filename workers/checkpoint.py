@@ -3,16 +3,19 @@
     trunk-000000400.safetensors          weights, moments and history after 400 steps of the trunk
     trunk-000000400.json                 its sidecar: run, position, SHA-256; written last
     branch-1638400-000000390...          the same within the cooldown branch of a horizon (tokens)
+    endpoint-1638400.safetensors, .json  the weights alone that were measured at a horizon (tokens)
     endpoints.json                       the measured horizons
     attempt                              number of the attempt that may write
 
 Every file is whole or absent (`workers.durable`); a checkpoint without its sidecar does not exist.
 Trunk states at branch points are kept, so that another horizon can leave the trunk later; of the
-others the newest of each path stays and one before it, to fall back to. A file that is damaged,
-belongs to another run or lies past its horizon is refused with the reason.
+others the newest of each path stays and one before it, to fall back to. The weights of an endpoint,
+4 bytes a parameter, stay for good. A file that is damaged, belongs to another run or lies past its
+horizon is refused with the reason.
 """
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import logging
@@ -27,6 +30,9 @@ from torch import Tensor
 from sweeps.errors import CheckpointError, ConflictError, StorageError
 from sweeps.metrics import Endpoint
 from workers import durable
+
+WEIGHT = "weight."
+"""Beginning of the names of the tensors that are weights."""
 
 NAME = re.compile(r"(?:trunk|branch-(?P<horizon>\d+))-(?P<step>\d{9})")
 
@@ -61,22 +67,31 @@ class State:
 
 
 class Checkpoints:
-    """The folder of one run as one attempt sees it."""
+    """The folder of one run as one attempt sees it; without a claim it can only be read.
 
-    def __init__(self, folder: Path, *, run_id: str, batch_tokens: int, attempt: int) -> None:
-        """Claims the folder for the attempt.
+    Args:
+        folder: The run's own.
+        run_id: Of the run.
+        batch_tokens: Tokens of an optimizer step.
+        attempt: Number of the attempt; a reader is none.
+    """
+
+    def __init__(self, folder: Path, *, run_id: str, batch_tokens: int, attempt: int = 0) -> None:
+        self._folder = folder
+        self._run_id = run_id
+        self._batch_tokens = batch_tokens
+        self._attempt = attempt
+
+    def claim(self) -> None:
+        """Take the folder for the attempt; from now on earlier ones cannot write.
 
         Raises:
             ConflictError: If a later attempt has claimed it.
             StorageError: If the folder cannot be written.
         """
-        self._folder = folder
-        self._run_id = run_id
-        self._batch_tokens = batch_tokens
-        self._attempt = attempt
         self._check_attempt()
-        durable.sweep(folder)
-        durable.write(folder / "attempt", f"{attempt}\n".encode())
+        durable.sweep(self._folder)
+        durable.write(self._folder / "attempt", f"{self._attempt}\n".encode())
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The measured horizons, ascending; none if the file is not of this run."""
@@ -126,22 +141,22 @@ class Checkpoints:
             ConflictError: If a later attempt has claimed the folder.
             StorageError: If the disk is full; what was there before is untouched.
         """
-        self._check_attempt()
-        content = safetensors.torch.save(state.tensors)
-        sidecar = {
-            "run_id": self._run_id,
-            "attempt": self._attempt,
-            "keep": keep,
-            "horizon": state.position.horizon,
-            "step": state.position.step,
-            "tokens": state.position.step * self._batch_tokens,
-            "seconds": state.seconds,
-            "bytes": len(content),
-            "sha256": hashlib.sha256(content).hexdigest(),
-        }
-        durable.write(self._file(state.position, "safetensors"), content)
-        durable.write(self._file(state.position, "json"), json.dumps(sidecar, indent=1).encode())
+        self._write(state.position.name, state, keep=keep)
         self._prune(state.position)
+
+    def keep_weights(self, state: State) -> None:
+        """Write the weights of an endpoint, which stay for good.
+
+        Args:
+            state: At exactly the horizon of its position; of its tensors the weights are written.
+
+        Raises:
+            ConflictError: If a later attempt has claimed the folder.
+            StorageError: If the disk is full; what was there before is untouched.
+        """
+        weights = {name: t for name, t in state.tensors.items() if name.startswith(WEIGHT)}
+        name = self._endpoint_name(state.position)
+        self._write(name, dataclasses.replace(state, tensors=weights), keep=True)
 
     def latest(self, horizon: int, branch: int) -> State | None:
         """The sound state from which the fewest steps lead to a horizon; None if there is none.
@@ -161,15 +176,56 @@ class Checkpoints:
                 log.warning("%s; falling back to the one before", error)
         return None
 
+    def newest(self) -> State | None:
+        """The sound state after the most steps, on whatever path; None if there is none."""
+        for position in sorted(self._positions(), key=lambda one: one.step, reverse=True):
+            with contextlib.suppress(CheckpointError):
+                return self.load(position)
+        return None
+
     def load(self, position: Position) -> State:
         """Read and verify one checkpoint.
 
         Raises:
             CheckpointError: If it is damaged, of another run, or past its horizon.
         """
-        path = self._file(position, "safetensors")
+        return self._read(position.name, position)
+
+    def weights(self, tokens: int) -> State:
+        """The weights that were measured at a horizon, `weight.<name>`, and nothing else.
+
+        Raises:
+            CheckpointError: If they are not there, damaged or of another run.
+        """
+        position = Position(horizon=tokens, step=tokens // self._batch_tokens)
+        name = self._endpoint_name(position)
+        if not (self._folder / f"{name}.json").exists():
+            raise CheckpointError(
+                f"{self._folder} holds no weights of the endpoint at {tokens} tokens"
+            )
+        return self._read(name, position)
+
+    def _write(self, name: str, state: State, *, keep: bool) -> None:
+        self._check_attempt()
+        content = safetensors.torch.save(state.tensors)
+        sidecar = {
+            "run_id": self._run_id,
+            "attempt": self._attempt,
+            "keep": keep,
+            "horizon": state.position.horizon,
+            "step": state.position.step,
+            "tokens": state.position.step * self._batch_tokens,
+            "seconds": state.seconds,
+            "bytes": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+        durable.write(self._folder / f"{name}.safetensors", content)
+        durable.write(self._folder / f"{name}.json", json.dumps(sidecar, indent=1).encode())
+
+    def _read(self, name: str, position: Position) -> State:
+        path = self._folder / f"{name}.safetensors"
         try:
-            sidecar = json.loads(self._file(position, "json").read_text())
+            sidecar = json.loads((self._folder / f"{name}.json").read_text())
             content = path.read_bytes()
             refusal = self._refusal(position, sidecar, content)
             seconds = float(sidecar["seconds"])
@@ -237,6 +293,10 @@ class Checkpoints:
     def _remove(self, position: Position) -> None:
         for ending in ("json", "safetensors"):
             self._file(position, ending).unlink(missing_ok=True)
+
+    @staticmethod
+    def _endpoint_name(position: Position) -> str:
+        return f"endpoint-{position.horizon}"
 
     def _file(self, position: Position, ending: str) -> Path:
         return self._folder / f"{position.name}.{ending}"

@@ -23,12 +23,12 @@ class Measurement:
 
 
 @torch.no_grad()
-def measure(model: nn.Module, windows: Tensor, batch: int) -> Measurement:
-    """Read every window once.
+def sequence_losses(model: nn.Module, windows: Tensor, batch: int) -> Tensor:
+    """Mean loss of each sequence, nats per token, FP64 [sequences].
 
     Args:
         model: Ids [B, T] to logits [B, T, vocabulary].
-        windows: Ids [sequences, context + 1] on the model's device, at least two sequences.
+        windows: Ids [sequences, context + 1] on the model's device.
         batch: Sequences in a forward pass.
     """
     per_sequence = []
@@ -36,7 +36,16 @@ def measure(model: nn.Module, windows: Tensor, batch: int) -> Measurement:
         inputs, targets = chunk[:, :-1], chunk[:, 1:]
         losses = functional.cross_entropy(model(inputs).transpose(1, 2), targets, reduction="none")
         per_sequence.append(losses.double().mean(dim=1))
-    losses = torch.cat(per_sequence)
+    return torch.cat(per_sequence)
+
+
+def measure(model: nn.Module, windows: Tensor, batch: int) -> Measurement:
+    """Read every window once; arguments as in `sequence_losses`, at least two sequences."""
+    return mean_of(sequence_losses(model, windows, batch))
+
+
+def mean_of(losses: Tensor) -> Measurement:
+    """The mean over sequences, of losses or of differences of losses, with its standard error."""
     return Measurement(
         loss=losses.mean().item(), loss_se=(losses.std() / len(losses) ** 0.5).item()
     )

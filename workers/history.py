@@ -37,13 +37,18 @@ class NonFiniteError(Exception):
     """
 
     def __init__(self, what: str, value: float, step: int) -> None:
-        super().__init__(f"{what} is {value} at step {step}")
+        super().__init__(f"{what} became {value} at step {step}")
         self.step = step
+
+    def at(self, place: str) -> "NonFiniteError":
+        """The same, with what is known of where it began."""
+        self.args = (f"{self}: {place}",)
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """Means over a stretch of steps."""
+    """Means over a stretch of steps, of the norms over those that were not skipped."""
 
     loss: float
     gradient_norm: float
@@ -58,7 +63,7 @@ class History:
         self._unread: list[Tensor] = []
 
     def append(self, loss: Tensor, gradient_norm: Tensor) -> None:
-        """Note one step's scalars without waiting for them."""
+        """Note one step's scalars without waiting for them; the norm of a skipped step is 0."""
         self._unread.append(torch.stack((loss, gradient_norm)))
 
     def settle(self) -> None:
@@ -79,9 +84,9 @@ class History:
 
     def means(self, first: int, last: int) -> Means:
         """Means over the settled steps first + 1 to last."""
-        rows = self._rows[first:last]
-        losses, norms = zip(*rows, strict=True)
-        return Means(loss=math.fsum(losses) / len(rows), gradient_norm=math.fsum(norms) / len(rows))
+        losses, norms = zip(*self._rows[first:last], strict=True)
+        taken = max(1, sum(norm > 0 for norm in norms))
+        return Means(loss=math.fsum(losses) / len(losses), gradient_norm=math.fsum(norms) / taken)
 
     def tensor(self) -> Tensor:
         """The settled rows as FP32 [steps, 2], exactly as they were."""

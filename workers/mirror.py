@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from orchestrator.summaries import RunSummary, SweepSummary
+from sweeps.metrics import Diagnosis
 from sweeps.records import RunRecord
 from sweeps.spec import SweepSpec
 from workers.tracking import Server
@@ -41,6 +42,10 @@ class Source(Protocol):
 
     def records(self, sweep: str) -> Sequence[RunRecord]:
         """The same runs with their curves and endpoints."""
+        ...
+
+    def diagnoses(self, run_id: str) -> Sequence[Diagnosis]:
+        """What was diagnosed of a run, in the order in which it was trained."""
         ...
 
     def spec(self, sweep: str) -> SweepSpec:
@@ -156,7 +161,10 @@ class Mirror:
         experiment.bring(sweep, spec, None if written is None else path)
         runs = {run.run_id: run for run in self._source.runs(sweep.sweep_id)}
         for record in self._source.records(sweep.sweep_id):
-            experiment.bring_run(runs[record.run_id], record)
+            experiment.bring_run(runs[record.run_id], record, self._diagnoses(record))
         if sweep.is_over:
             self._settled[sweep.sweep_id] = seen
         return True
+
+    def _diagnoses(self, record: RunRecord) -> Sequence[Diagnosis]:
+        return self._source.diagnoses(record.run_id) if record.spec.diagnostics.every else ()

@@ -8,8 +8,9 @@
 Pre-norm RMSNorm with a gain; queries and keys are RMS-normed over each head and then rotated
 (RoPE, pair (2i, 2i + 1) turned by position * 10000^(-2i / D)); causal softmax attention; no
 biases; head and embedding untied. Linear layers in the blocks are `QuantLinear` under the recipe,
-the head is one in BF16; embedding, norms and attention are never quantized. Activations between
-layers are BF16; logits are rounded to BF16 like every product and leave as FP32; weights are FP32.
+but for those that it exempts and the head, which stay in its carrier, BF16 or FP16; embedding,
+norms and attention are never quantized. Activations between layers are of the carrier; logits are
+rounded to it like every product and leave as FP32; weights are FP32.
 
 Init, width-aware, from one generator: N(0, 1 / fan_in) for linear layers, those that write into the
 residual stream divided by sqrt(2 * layers), the head N(0, 1 / width^2) so that the first loss is
@@ -19,13 +20,15 @@ Axes: B sequences, T positions, C width, H heads, D features of a head.
 """
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from kernels.linear import QuantLinear, Streams
-from kernels.recipes import BF16_RECIPE, Recipe
+from kernels.linear import QuantLinear
+from kernels.recipes import Recipe
+from kernels.streams import Streams
 from sweeps.runspec import Mlp, ModelShape
 
 ROPE_BASE = 10_000.0
@@ -40,7 +43,7 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """BF16 or FP32 [..., width] to FP32 [..., width]."""
+        """[..., width] of any floating type to FP32 [..., width]."""
         return functional.rms_norm(x.float(), self.weight.shape, self.weight, EPSILON)
 
 
@@ -59,14 +62,37 @@ def rotate(x: Tensor, turns: Tensor) -> Tensor:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal softmax attention over BF16 [B, H, T, D].
+    """Causal softmax attention over 16-bit [B, H, T, D].
 
-    A CPU without BF16 units is several times faster on the same values held in FP32.
+    A CPU without 16-bit units is several times faster on the same values held in FP32.
     """
     if q.is_cuda:
         return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     y = functional.scaled_dot_product_attention(q.float(), k.float(), v.float(), is_causal=True)
-    return y.bfloat16()
+    return y.to(q.dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linears:
+    """Makes the linear layers of the blocks, each under what the recipe says of it.
+
+    Attributes:
+        shape: Of the model.
+        recipe: Of the model.
+        streams: Shared by all layers.
+    """
+
+    shape: ModelShape
+    recipe: Recipe
+    streams: Streams
+
+    def __call__(self, name: str, in_features: int, out_features: int) -> QuantLinear:
+        """The layer of a name such as `blocks.0.mlp.down`."""
+        quantized = self.recipe.quantizes(name, self.shape.num_layers)
+        recipe = self.recipe if quantized else self.recipe.unquantized()
+        return QuantLinear(
+            in_features, out_features, recipe=recipe, name=name, streams=self.streams
+        )
 
 
 class Attention(nn.Module):
@@ -74,33 +100,27 @@ class Attention(nn.Module):
 
     turns: Tensor
 
-    def __init__(
-        self, shape: ModelShape, context: int, recipe: Recipe, name: str, streams: Streams
-    ) -> None:
+    def __init__(self, linear: Linears, context: int, name: str) -> None:
         super().__init__()
-        self._heads = shape.num_heads
-
-        def linear(part: str) -> QuantLinear:
-            full = f"{name}.{part}"
-            return QuantLinear(shape.width, shape.width, recipe=recipe, name=full, streams=streams)
-
-        self.query = linear("query")
-        self.key = linear("key")
-        self.value = linear("value")
-        self.output = linear("output")
-        self.query_norm = RMSNorm(shape.head_width)
-        self.key_norm = RMSNorm(shape.head_width)
-        self.register_buffer("turns", rotations(context, shape.head_width), persistent=False)
+        width, self._heads = linear.shape.width, linear.shape.num_heads
+        head_width = linear.shape.head_width
+        self.query = linear(f"{name}.query", width, width)
+        self.key = linear(f"{name}.key", width, width)
+        self.value = linear(f"{name}.value", width, width)
+        self.output = linear(f"{name}.output", width, width)
+        self.query_norm = RMSNorm(head_width)
+        self.key_norm = RMSNorm(head_width)
+        self.register_buffer("turns", rotations(context, head_width), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """BF16 [B, T, C] to BF16 [B, T, C]."""
+        """[B, T, C] to [B, T, C], of the carrier."""
         B, T, C = x.shape
 
         def heads(y: Tensor) -> Tensor:
             return y.view(B, T, self._heads, -1)
 
-        q = rotate(self.query_norm(heads(self.query(x))), self.turns[:T]).bfloat16()
-        k = rotate(self.key_norm(heads(self.key(x))), self.turns[:T]).bfloat16()
+        q = rotate(self.query_norm(heads(self.query(x))), self.turns[:T]).to(x.dtype)
+        k = rotate(self.key_norm(heads(self.key(x))), self.turns[:T]).to(x.dtype)
         v = heads(self.value(x))
         y = attend(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
         mixed: Tensor = self.output(y.transpose(1, 2).reshape(B, T, C))
@@ -110,15 +130,15 @@ class Attention(nn.Module):
 class SwiGlu(nn.Module):
     """down(silu(gate x) * up x)."""
 
-    def __init__(self, shape: ModelShape, recipe: Recipe, name: str, streams: Streams) -> None:
+    def __init__(self, linear: Linears, name: str) -> None:
         super().__init__()
-        width, inner = shape.width, shape.mlp_width
-        self.gate = QuantLinear(width, inner, recipe=recipe, name=f"{name}.gate", streams=streams)
-        self.up = QuantLinear(width, inner, recipe=recipe, name=f"{name}.up", streams=streams)
-        self.down = QuantLinear(inner, width, recipe=recipe, name=f"{name}.down", streams=streams)
+        width, inner = linear.shape.width, linear.shape.mlp_width
+        self.gate = linear(f"{name}.gate", width, inner)
+        self.up = linear(f"{name}.up", width, inner)
+        self.down = linear(f"{name}.down", inner, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """BF16 [B, T, C] to BF16 [B, T, C]."""
+        """[B, T, C] to [B, T, C], of the carrier."""
         y: Tensor = self.down(functional.silu(self.gate(x)) * self.up(x))
         return y
 
@@ -126,14 +146,14 @@ class SwiGlu(nn.Module):
 class SquaredRelu(nn.Module):
     """down(relu(up x)^2)."""
 
-    def __init__(self, shape: ModelShape, recipe: Recipe, name: str, streams: Streams) -> None:
+    def __init__(self, linear: Linears, name: str) -> None:
         super().__init__()
-        width, inner = shape.width, shape.mlp_width
-        self.up = QuantLinear(width, inner, recipe=recipe, name=f"{name}.up", streams=streams)
-        self.down = QuantLinear(inner, width, recipe=recipe, name=f"{name}.down", streams=streams)
+        width, inner = linear.shape.width, linear.shape.mlp_width
+        self.up = linear(f"{name}.up", width, inner)
+        self.down = linear(f"{name}.down", inner, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """BF16 [B, T, C] to BF16 [B, T, C]."""
+        """[B, T, C] to [B, T, C], of the carrier."""
         y: Tensor = self.down(self.up(x).relu().square())
         return y
 
@@ -141,20 +161,18 @@ class SquaredRelu(nn.Module):
 class Block(nn.Module):
     """Attention and MLP, each after a norm and added to the residual stream."""
 
-    def __init__(
-        self, shape: ModelShape, context: int, recipe: Recipe, name: str, streams: Streams
-    ) -> None:
+    def __init__(self, linear: Linears, context: int, name: str) -> None:
         super().__init__()
-        self.attention_norm = RMSNorm(shape.width)
-        self.attention = Attention(shape, context, recipe, f"{name}.attention", streams)
-        self.mlp_norm = RMSNorm(shape.width)
-        mlp = {Mlp.SWIGLU: SwiGlu, Mlp.RELU2: SquaredRelu}[shape.mlp]
-        self.mlp = mlp(shape, recipe, f"{name}.mlp", streams)
+        self.attention_norm = RMSNorm(linear.shape.width)
+        self.attention = Attention(linear, context, f"{name}.attention")
+        self.mlp_norm = RMSNorm(linear.shape.width)
+        mlp = {Mlp.SWIGLU: SwiGlu, Mlp.RELU2: SquaredRelu}[linear.shape.mlp]
+        self.mlp = mlp(linear, f"{name}.mlp")
 
     def forward(self, x: Tensor) -> Tensor:
-        """BF16 [B, T, C] to BF16 [B, T, C]."""
-        x = x + self.attention(self.attention_norm(x).bfloat16())
-        y: Tensor = x + self.mlp(self.mlp_norm(x).bfloat16())
+        """[B, T, C] to [B, T, C], of the carrier."""
+        x = x + self.attention(self.attention_norm(x).to(x.dtype))
+        y: Tensor = x + self.mlp(self.mlp_norm(x).to(x.dtype))
         return y
 
 
@@ -165,22 +183,22 @@ class Decoder(nn.Module):
         self, shape: ModelShape, vocab_size: int, context: int, recipe: Recipe, streams: Streams
     ) -> None:
         super().__init__()
+        linear = Linears(shape=shape, recipe=recipe, streams=streams)
         self.embedding = nn.Embedding(vocab_size, shape.width)
         self.blocks = nn.ModuleList(
-            Block(shape, context, recipe, f"blocks.{index}", streams)
-            for index in range(shape.num_layers)
+            Block(linear, context, f"blocks.{index}") for index in range(shape.num_layers)
         )
         self.norm = RMSNorm(shape.width)
         self.head = QuantLinear(
-            shape.width, vocab_size, recipe=BF16_RECIPE, name="head", streams=streams
+            shape.width, vocab_size, recipe=recipe.unquantized(), name="head", streams=streams
         )
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Ids [B, T] to FP32 logits [B, T, vocabulary]."""
-        x = self.embedding(tokens).bfloat16()
+        x = self.embedding(tokens).to(self.head.carrier)
         for block in self.blocks:
             x = block(x)
-        logits: Tensor = self.head(self.norm(x).bfloat16())
+        logits: Tensor = self.head(self.norm(x).to(x.dtype))
         return logits.float()
 
     @torch.no_grad()

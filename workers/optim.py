@@ -3,8 +3,8 @@
     m = b1 m + (1 - b1) g        v = b2 v + (1 - b2) g^2
     w = (1 - rate * decay) w - rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + 1e-8)
 
-The gradient g is first scaled so that its global norm is at most `gradient_clip`. Vectors (norm
-gains) are not decayed. Source: Loshchilov and Hutter (arXiv 1711.05101).
+The gradient g is first clipped so that its global norm is at most `gradient_clip`. Vectors (norm
+gains) are not decayed; t counts the updates. Source: Loshchilov and Hutter (arXiv 1711.05101).
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ EPSILON = 1e-8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slot:
-    """A parameter, its moments, and its steps as the scalar that the fused update counts in."""
+    """A parameter, its moments, and its updates as the scalar that the fused one counts in."""
 
     weight: nn.Parameter
     mean: Tensor
@@ -51,15 +51,23 @@ class Optimizer:
         vectors = [slot for slot in self._slots.values() if slot.weight.ndim < 2]
         self._groups = ((matrices, training.weight_decay), (vectors, 0.0))
 
-    @torch.no_grad()
-    def step(self, rate: float) -> Tensor:
-        """Clip the gradients, update the weights, drop the gradients.
+    def clip(self) -> Tensor:
+        """Clip the gradients.
 
         Returns:
-            The global gradient norm before clipping, a scalar.
+            Their global norm before it, a scalar.
         """
         weights = [slot.weight for slot in self._slots.values()]
-        norm = nn.utils.clip_grad_norm_(weights, self._training.gradient_clip, foreach=True)
+        return nn.utils.clip_grad_norm_(weights, self._training.gradient_clip, foreach=True)
+
+    @torch.no_grad()
+    def update(self, rate: float, skip: Tensor) -> None:
+        """Update the weights and drop the gradients.
+
+        Args:
+            rate: Learning rate.
+            skip: A scalar in FP32: 1 to leave weights and moments as they are, else 0.
+        """
         for slots, decay in self._groups:
             adamw(
                 [slot.weight for slot in slots],
@@ -69,6 +77,7 @@ class Optimizer:
                 [],
                 [slot.count for slot in slots],
                 fused=True,
+                found_inf=skip,
                 amsgrad=False,
                 beta1=self._training.beta1,
                 beta2=self._training.beta2,
@@ -77,22 +86,21 @@ class Optimizer:
                 eps=EPSILON,
                 maximize=False,
             )
-        for weight in weights:
-            weight.grad = None
-        return norm
+        for slot in self._slots.values():
+            slot.weight.grad = None
 
     def moments(self) -> dict[str, Tensor]:
         """First (`mean`) and second (`square`) moments by parameter name."""
         means = {f"{name}.mean": slot.mean for name, slot in self._slots.items()}
         return means | {f"{name}.square": slot.square for name, slot in self._slots.items()}
 
-    def restore(self, moments: Mapping[str, Tensor], step: int) -> None:
-        """Continue after `step` steps with copies of these moments."""
+    def restore(self, moments: Mapping[str, Tensor], updates: int) -> None:
+        """Continue after so many updates with copies of these moments."""
         for name, moment in self.moments().items():
             moment.copy_(moments[name])
         for slot in self._slots.values():
-            slot.count.fill_(step)
+            slot.count.fill_(updates)
 
     def restart(self) -> None:
         """Forget everything."""
-        self.restore({name: torch.zeros(()) for name in self.moments()}, step=0)
+        self.restore({name: torch.zeros(()) for name in self.moments()}, updates=0)

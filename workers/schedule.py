@@ -5,7 +5,9 @@
 
 `tokens` were seen before the step that the rate is for, so the first step has a rate above zero,
 the step that completes the warm-up has the peak, the first cooldown step too, and the last one is
-one step above zero. Source: Hu et al. (arXiv 2404.06395); Hägele et al. (arXiv 2405.18392).
+one step above zero; beyond the horizon it is zero.
+
+Source: Hu et al. (arXiv 2404.06395); Hägele et al. (arXiv 2405.18392).
 """
 
 from sweeps.runspec import RunSpec
@@ -19,5 +21,5 @@ def learning_rate(spec: RunSpec, tokens: int, horizon: int | None) -> float:
     if seen < training.warmup_tokens:
         rate *= seen / training.warmup_tokens
     if horizon is not None:
-        rate *= (horizon - tokens) / (horizon - spec.branch_tokens(horizon))
+        rate *= max(0, horizon - tokens) / (horizon - spec.branch_tokens(horizon))
     return rate

@@ -4,6 +4,11 @@
     train_loss …                     tokens    the trunk
     cooldown_<horizon>/train_loss …  tokens    the cooldown branch of a horizon
     val_loss, val_loss_bf16 …        tokens    the endpoint at a horizon
+    numerics/<layer>/…               tokens    a diagnosis of the trunk; of a branch, under
+                                               cooldown_<horizon>/. Numbers of `kernels.quality`:
+        <gemm>/<operand>/sqnr, gain …          as the GEMM multiplies it
+        <gemm>/sqnr, gain                      of the product; its gain is η
+        weight/flips …                         over the two steps before
 
 A mark remembers up to which tokens a path was sent. What a resumed run trains again lies below it
 and is not sent twice. Values that are not finite are left out, since MLflow would show the largest
@@ -20,13 +25,19 @@ double for infinity; how a run diverged is told by its tags.
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any
 
+from kernels.blocks import Block
+from kernels.formats import Grid
+from kernels.operands import Operand
+from kernels.quality import LayerQuality
+from kernels.verdict import Preflight
 from orchestrator.states import State
 from orchestrator.summaries import RunSummary
-from sweeps.metrics import Endpoint, StepMetrics
+from sweeps.metrics import Diagnosis, Endpoint, StepMetrics
+from sweeps.plain import plain
 from sweeps.records import RunRecord
 
 STATUS: Mapping[State, str] = {
@@ -55,20 +66,31 @@ class Point:
     metrics: Mapping[str, float]
 
 
-def new_points(record: RunRecord, marks: Mapping[str, int]) -> Iterator[Point]:
-    """What lies beyond the marks, in the order in which it was trained."""
+def new_points(
+    record: RunRecord, marks: Mapping[str, int], diagnoses: Sequence[Diagnosis] = ()
+) -> Iterator[Point]:
+    """What lies beyond the marks, path by path in the order in which it was trained.
+
+    Args:
+        record: The run as its sweep sees it.
+        marks: How far each path was sent.
+        diagnoses: Of the run; those on paths that the sweep does not ask for are left out.
+    """
     for point in _points(record):
         if point.tokens > marks.get(point.path, 0):
             yield point
+    for diagnosis in _asked(record, diagnoses):
+        if diagnosis.tokens > marks.get(_diagnosed_path(diagnosis), 0):
+            yield _diagnosed(record, diagnosis)
 
 
 def params(run: RunSummary) -> dict[str, str]:
-    """The run's spec, flattened as in `training.learning_rate` and `recipe.fprop.left.block`."""
+    """The run's spec, flattened as in `training.learning_rate` and `recipe.fprop.left.block`.
+
+    Grids stand there by name and blocks as `1x16`; an operand without a grid is `carrier`.
+    """
     told = {"run_id": run.run_id, "N": run.N, "flops_per_token": run.flops_per_token}
-    return {
-        key: value[:LONGEST_VALUE]
-        for key, value in [*_flat(told, ""), *_flat(asdict(run.spec), "")]
-    }
+    return {key: value[:LONGEST_VALUE] for key, value in [*_flat(told, ""), *_flat(run.spec, "")]}
 
 
 def tags(run: RunSummary) -> dict[str, str]:
@@ -78,8 +100,16 @@ def tags(run: RunSummary) -> dict[str, str]:
         "gridlaw.outcome": run.state.value,
         "gridlaw.detail": run.detail or "none",
         "gridlaw.attempt": str(run.attempt),
+        "gridlaw.preflight": _preflight(run.preflight),
         "gridlaw.horizons": json.dumps(run.horizons),
     }
+
+
+def _preflight(found: Preflight | None) -> str:
+    if found is None:
+        return "none"
+    failed = [check.name for check in found.checks if not check.passed]
+    return f"{found.device}: {'failed ' + ', '.join(failed) if failed else 'passed'}"
 
 
 def _points(record: RunRecord) -> Iterator[Point]:
@@ -92,8 +122,7 @@ def _points(record: RunRecord) -> Iterator[Point]:
 
 
 def _step(step: StepMetrics) -> Point:
-    path = "trunk" if step.horizon is None else f"cooldown_{step.horizon}"
-    prefix = "" if step.horizon is None else f"{path}/"
+    prefix = _prefix(step.horizon)
     metrics = {
         "train_loss": step.loss,
         "learning_rate": step.learning_rate,
@@ -101,7 +130,7 @@ def _step(step: StepMetrics) -> Point:
         "tokens_per_second": step.tokens_per_second,
     }
     return Point(
-        path=path,
+        path=_path(step.horizon),
         tokens=step.tokens,
         seconds=step.seconds,
         metrics=_finite({prefix + name: value for name, value in metrics.items()}),
@@ -125,16 +154,86 @@ def _endpoint(endpoint: Endpoint, seconds: float) -> Point:
     )
 
 
+def _asked(record: RunRecord, diagnoses: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
+    trunk_end = max(map(record.spec.branch_tokens, record.horizons))
+    for one in diagnoses:
+        if one.horizon in record.horizons or (one.horizon is None and one.tokens <= trunk_end):
+            yield one
+
+
+def _diagnosed(record: RunRecord, diagnosis: Diagnosis) -> Point:
+    before = (
+        step.seconds
+        for step in record.curve
+        if step.horizon == diagnosis.horizon and step.tokens <= diagnosis.tokens
+    )
+    prefix = _prefix(diagnosis.horizon)
+    return Point(
+        path=_diagnosed_path(diagnosis),
+        tokens=diagnosis.tokens,
+        seconds=max(before, default=0.0),
+        metrics=_finite(
+            {
+                f"{prefix}numerics/{layer.layer}/{name}": value
+                for layer in diagnosis.layers
+                for name, value in _layer(layer)
+                if value is not None
+            }
+        ),
+    )
+
+
+def _diagnosed_path(diagnosis: Diagnosis) -> str:
+    return f"numerics_{_path(diagnosis.horizon)}"
+
+
+def _layer(layer: LayerQuality) -> Iterator[tuple[str, float | None]]:
+    """Numbers of a layer; SQNR of operands also without the RHT and with it."""
+    for one in layer.operands:
+        place, used = f"{one.gemm}/{one.operand}", one.used
+        yield f"{place}/sqnr", used.sqnr
+        yield f"{place}/sqnr_plain", one.plain.sqnr
+        yield f"{place}/sqnr_rht", one.rotated.sqnr
+        yield f"{place}/gain", used.gain
+        yield f"{place}/utilisation", used.utilisation
+        yield f"{place}/crest_factor", used.crest_factor
+        yield f"{place}/underflow", used.underflow
+        yield f"{place}/saturation", used.saturation
+    for product in layer.products:
+        yield f"{product.gemm}/sqnr", product.sqnr
+        yield f"{product.gemm}/gain", product.gain
+    if layer.motion is not None:
+        for name, value in asdict(layer.motion).items():
+            yield f"weight/{name}", value
+
+
+def _path(horizon: int | None) -> str:
+    return "trunk" if horizon is None else f"cooldown_{horizon}"
+
+
+def _prefix(horizon: int | None) -> str:
+    """What the metrics of a path begin with."""
+    return "" if horizon is None else f"{_path(horizon)}/"
+
+
 def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in metrics.items() if math.isfinite(value)}
 
 
 def _flat(value: Any, key: str) -> Iterator[tuple[str, str]]:
     match value:
+        case Grid():
+            yield key, value.name
+        case Block():
+            yield key, str(value)
+        case Operand(grid=None):
+            yield key, "carrier"
         case dict():
             for name, item in value.items():
                 yield from _flat(item, f"{key}.{name}" if key else name)
         case list() | tuple():
-            yield key, json.dumps(value)
+            yield key, json.dumps(plain(value))
+        case _ if is_dataclass(value):
+            yield from _flat({one.name: getattr(value, one.name) for one in fields(value)}, key)
         case _:
             yield key, str(value)

@@ -13,7 +13,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from orchestrator.states import State
 from orchestrator.summaries import RunSummary, SweepSummary
+from sweeps.metrics import Diagnosis
 from sweeps.records import RunRecord
 from sweeps.spec import SweepSpec, spec_text
 from workers.tracked import STATUS, Marks, Point, new_points, params, tags
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SENT = "gridlaw.sent"
-POINTS_AT_ONCE = 150
+METRICS_AT_ONCE = 900
 PARAMS_AT_ONCE = 90
-"""Below MLflow's limits of 1000 entities and 100 parameters in a call; a point has up to five."""
+"""Below MLflow's limits of 1000 entities and 100 parameters in a call."""
 
 QUIET = {
     "MLFLOW_CONFIGURE_LOGGING": "false",
@@ -142,7 +143,9 @@ class Experiment:
         self._tell(twin, told)
         self._set_status(twin, _sweep_status(sweep), None)
 
-    def bring_run(self, run: RunSummary, record: RunRecord) -> None:
+    def bring_run(
+        self, run: RunSummary, record: RunRecord, diagnoses: Sequence[Diagnosis] = ()
+    ) -> None:
         """Send what MLflow lacks of a run; one that never trained is not shown."""
         if self._is_deleted or not run.attempt:
             return
@@ -154,7 +157,7 @@ class Experiment:
         if twin.is_deleted:
             return
         self._describe(twin, run)
-        for points in _chunks(list(new_points(record, twin.marks)), POINTS_AT_ONCE):
+        for points in _batches(new_points(record, twin.marks, diagnoses)):
             self._send(twin, points)
         self._tell(twin, tags(run))
         self._set_status(twin, STATUS[run.state], run.changed_at)
@@ -190,8 +193,11 @@ class Experiment:
             for point in points
             for name, value in point.metrics.items()
         ]
+        *first, last = _chunks(metrics, METRICS_AT_ONCE) or [()]
+        for some in first:  # of a single point that is larger than a call
+            self._client.log_batch(twin.mlflow_id, metrics=some)
         marks = json.dumps(twin.marks | {point.path: point.tokens for point in points})
-        self._client.log_batch(twin.mlflow_id, metrics=metrics, tags=[RunTag(SENT, marks)])
+        self._client.log_batch(twin.mlflow_id, metrics=last, tags=[RunTag(SENT, marks)])
         twin.tags[SENT] = marks
 
     def _tell(self, twin: Twin, wanted: dict[str, str]) -> None:
@@ -252,5 +258,19 @@ def _milliseconds(moment: datetime) -> int:
     return round(1000 * moment.timestamp())
 
 
-def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
+def _batches(points: Iterable[Point]) -> Iterator[Sequence[Point]]:
+    """Points that fit into a call together, and each that fits into none alone."""
+    batch: list[Point] = []
+    filled = 0
+    for point in points:
+        if batch and filled + len(point.metrics) > METRICS_AT_ONCE:
+            yield batch
+            batch, filled = [], 0
+        batch.append(point)
+        filled += len(point.metrics)
+    if batch:
+        yield batch
+
+
+def _chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -15,11 +15,14 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
-from sweeps.errors import InputError
+from kernels.preflight import preflight_once
+from kernels.verdict import Preflight
+from sweeps.errors import InputError, PreflightError
 from sweeps.metrics import Diverged, TrainEvent
 from sweeps.runspec import RunSpec
 from workers.checkpoint import Checkpoints
 from workers.data import open_dataset
+from workers.device import device_at_hand
 from workers.history import NonFiniteError, is_report_step
 from workers.trainee import Trainee
 
@@ -48,23 +51,28 @@ def train(
         checkpoint_every_seconds: Training time between checkpoints.
 
     Yields:
-        `StepMetrics` along trunk and branches, an `Endpoint` for each horizon, or one `Diverged`,
-        after which nothing comes.
+        The `Preflight` of this device if anything is to be trained, then
+        `StepMetrics` along trunk and branches, a `Diagnosis` after every step that the spec's
+        diagnostics choose, an `Endpoint` for each horizon, or one `Diverged`, after which nothing
+        comes.
 
     Raises:
         InputError: If a horizon or the corpus does not fit the spec.
         ConflictError: If a later attempt has claimed the folder.
+        PreflightError: If the device fails its preflight.
         StorageError: If the disk is full.
     """
     _check(spec, horizons)
     checkpoints = Checkpoints(
         folder, run_id=spec.run_id, batch_tokens=spec.training.batch_tokens, attempt=attempt
     )
+    checkpoints.claim()
     measured = {point.tokens: point for point in checkpoints.endpoints()}
     yield from (measured[horizon] for horizon in sorted(measured.keys() & set(horizons)))
     missing = sorted(set(horizons) - measured.keys())
     if not missing:
         return
+    yield from _preflight()
     dataset = open_dataset(spec.corpus, spec.tokenizer, spec.training, spec.evaluation, cache)
     run = _Run(
         Trainee(spec, dataset, seconds=checkpoints.seconds()),
@@ -108,6 +116,7 @@ class _Run:
             trainee.leave_trunk(horizon)
         yield from self._advance(horizon)
         endpoint = trainee.measure()
+        self._checkpoints.keep_weights(trainee.state())
         self._checkpoints.record(endpoint, trainee.seconds)
         yield endpoint
 
@@ -132,13 +141,26 @@ class _Run:
                 last_checkpoint = time.monotonic()
             scheduled = is_report_step(trainee.position.step) or at_horizon
             if scheduled or now - last_report >= self._report_every:
-                report = trainee.scheduled_report() if scheduled else trainee.live_report()
-                try:
-                    yield report
-                except GeneratorExit:
-                    self._checkpoints.save(trainee.state())
-                    raise
+                yield from self._told(
+                    trainee.scheduled_report() if scheduled else trainee.live_report()
+                )
                 last_report = time.monotonic()
+            if (diagnosis := trainee.diagnosis()) is not None:
+                yield from self._told(diagnosis)
+
+    def _told(self, event: TrainEvent) -> Iterator[TrainEvent]:
+        try:
+            yield event
+        except GeneratorExit:
+            self._checkpoints.save(self._trainee.state())
+            raise
+
+
+def _preflight() -> Iterator[Preflight]:
+    found = preflight_once(device_at_hand())
+    yield found
+    if found.failure is not None:
+        raise PreflightError(found.failure)
 
 
 def _check(spec: RunSpec, horizons: Sequence[int]) -> None:

@@ -9,21 +9,28 @@ function of the spec alone, since the blocks along the tokens and the random str
 
 import math
 import time
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from kernels.linear import Streams, bf16_forward
+from kernels.linear import bf16_forward
+from kernels.recipes import Recipe
+from kernels.streams import Streams
 from sweeps.errors import CheckpointError
-from sweeps.metrics import Endpoint, StepMetrics
+from sweeps.metrics import Diagnosis, Endpoint, StepMetrics
 from sweeps.runspec import RunSpec
 from workers.checkpoint import Position, State
 from workers.data import Dataset, Windows
-from workers.evaluate import measure
+from workers.device import device_at_hand
+from workers.evaluate import Measurement, measure
 from workers.history import History, NonFiniteError, report_step_before
+from workers.loss_scaling import LossScaler
 from workers.model import Decoder
+from workers.nonfinite import first_nonfinite
 from workers.optim import Optimizer
+from workers.probing import Probing
 from workers.schedule import learning_rate
 
 MICROBATCH_TOKENS = 32_768
@@ -40,10 +47,25 @@ class Trainee:
         batch_tokens: Tokens of a step.
     """
 
-    def __init__(self, spec: RunSpec, dataset: Dataset, *, seconds: float) -> None:
+    def __init__(
+        self,
+        spec: RunSpec,
+        dataset: Dataset,
+        *,
+        seconds: float,
+        measured_under: Recipe | None = None,
+    ) -> None:
+        """Makes the model.
+
+        Args:
+            spec: The run.
+            dataset: Its tokens.
+            seconds: Training time of the run so far.
+            measured_under: The recipe by which diagnostics look at the layers; None for the run's.
+        """
         self._spec = spec
         self._dataset = dataset
-        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self._device = device_at_hand()
         self._streams = Streams(sr=spec.seeds.sr, rht=spec.seeds.rht)
         self._model = Decoder(
             spec.model,
@@ -53,12 +75,19 @@ class Trainee:
             streams=self._streams,
         ).to(self._device)
         self._optimizer = Optimizer(self._model, spec.training)
-        self._microbatch = _microbatch_sequences(spec)
+        self._scaler = LossScaler(spec.recipe.loss_scaling, self._device)
+        self._microbatch = microbatch_sequences(spec)
+        self._probing = Probing(self._model, spec, measured_under or spec.recipe)
         self.batch_tokens = spec.training.batch_tokens
         self.seconds = seconds
         self.position = Position(horizon=None, step=0)
         self._reported_step, self._reported_seconds = 0, seconds
         self.restart()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether diagnostics choose any layer."""
+        return self._probing.is_watching
 
     @property
     def tokens(self) -> int:
@@ -69,6 +98,7 @@ class Trainee:
         """Go back to step 0 of the trunk."""
         self._model.initialise(self._spec.seeds.init)
         self._optimizer.restart()
+        self._scaler.restart()
         self._history = History()
         self._stand_at(Position(horizon=None, step=0))
 
@@ -82,7 +112,8 @@ class Trainee:
             for name, tensor in state.tensors.items()
             if name.startswith("moment.")
         }
-        self._optimizer.restore(moments, step=state.position.step)
+        self._scaler.restore(state.tensors["loss_scaling"])
+        self._optimizer.restore(moments, updates=state.position.step - self._scaler.skipped())
         self._history = History(state.tensors["history"])
         self._stand_at(state.position)
 
@@ -95,7 +126,8 @@ class Trainee:
         self._settle()
         weights = {f"weight.{name}": weight for name, weight in self._model.named_parameters()}
         moments = {f"moment.{name}": value for name, value in self._optimizer.moments().items()}
-        tensors = {**weights, **moments, "history": self._history.tensor()}
+        history, scaling = self._history.tensor(), self._scaler.state()
+        tensors = {**weights, **moments, "history": history, "loss_scaling": scaling}
         return State(
             position=self.position,
             seconds=self.seconds,
@@ -110,18 +142,11 @@ class Trainee:
         """One optimizer step."""
         started = time.perf_counter()
         position = self.position
-        windows = self._on_device(self._dataset.batch(self._spec.seeds.data, position.step))
-        parts = torch.split(windows, self._microbatch)
-        self._streams.step = position.step
-        loss = torch.zeros((), device=self._device)
-        for index, part in enumerate(parts):
-            self._streams.microbatch = index
-            logits = self._model(part[:, :-1]).flatten(0, 1)
-            share = functional.cross_entropy(logits, part[:, 1:].flatten()) / len(parts)
-            torch.autograd.backward(share)
-            loss += share.detach()
-        rate = learning_rate(self._spec, self.tokens, position.horizon)
-        self._history.append(loss, self._optimizer.step(rate))
+        loss = self._accumulate(position.step)
+        self._scaler.unscale(self._model)
+        skip, norm = self._scaler.judge(loss, self._optimizer.clip())
+        self._optimizer.update(learning_rate(self._spec, self.tokens, position.horizon), skip)
+        self._history.append(loss, norm)
         self.position = Position(horizon=position.horizon, step=position.step + 1)
         self.seconds += time.perf_counter() - started
 
@@ -132,6 +157,21 @@ class Trainee:
     def live_report(self) -> StepMetrics:
         """Means since the last report of either kind."""
         return self._report(self._reported_step)
+
+    def diagnosis(self) -> Diagnosis | None:
+        """What was measured in the last step, once; None if nothing was.
+
+        Raises:
+            NonFiniteError: If a step since the last look left the finite numbers.
+        """
+        layers = self._probing.taken()
+        if not layers:
+            return None
+        self._settle()
+        position = self.position
+        return Diagnosis(
+            horizon=position.horizon, step=position.step, tokens=self.tokens, layers=layers
+        )
 
     def measure(self) -> Endpoint:
         """The endpoint of the branch, at whose end the trainee stands.
@@ -147,13 +187,10 @@ class Trainee:
         self._settle()
         windows = self._on_device(self._dataset.validation)
         self._streams.step, self._streams.microbatch = self.position.step, 0
-        through_recipe = through_bf16 = measure(self._model, windows, self._microbatch)
+        through_recipe = through_bf16 = self._held_out(windows)
         if not self._spec.recipe.is_bf16:
             with bf16_forward(self._model):
-                through_bf16 = measure(self._model, windows, self._microbatch)
-        for loss in (through_recipe.loss, through_bf16.loss):
-            if not math.isfinite(loss):
-                raise NonFiniteError("held-out loss", loss, self.position.step)
+                through_bf16 = self._held_out(windows)
         steps = self.position.step
         tail = self._history.means(steps - max(1, math.floor(TAIL * steps)), steps)
         return Endpoint(
@@ -166,6 +203,28 @@ class Trainee:
             bytes_per_token=self._dataset.bytes_per_token,
             unigram_entropy=self._dataset.unigram_entropy,
         )
+
+    def _accumulate(self, step: int) -> Tensor:
+        """Add up the gradients of a step's batch; returns its loss, a scalar on the device."""
+        windows = self._on_device(self._dataset.batch(self._spec.seeds.data, step))
+        parts = torch.split(windows, self._microbatch)
+        self._streams.step = step
+        loss = torch.zeros((), device=self._device)
+        for index, part in enumerate(parts):
+            self._streams.microbatch = index
+            with self._probing.during(step + 1, microbatch=index):
+                logits = self._model(part[:, :-1]).flatten(0, 1)
+                share = functional.cross_entropy(logits, part[:, 1:].flatten()) / len(parts)
+                torch.autograd.backward(self._scaler.scaled(share))
+            loss += share.detach()
+        return loss
+
+    def _held_out(self, windows: Tensor) -> Measurement:
+        measured = measure(self._model, windows, self._microbatch)
+        if math.isfinite(measured.loss):
+            return measured
+        error = NonFiniteError("held-out loss", measured.loss, self.position.step)
+        raise self._located(error, lambda: measure(self._model, windows, self._microbatch))
 
     def _report(self, first: int) -> StepMetrics:
         self._settle()
@@ -189,11 +248,21 @@ class Trainee:
 
     def _settle(self) -> None:
         started = time.perf_counter()
-        self._history.settle()
+        try:
+            self._history.settle()
+        except NonFiniteError as error:
+            step = error.step - 1
+            raise self._located(error, lambda: self._accumulate(step)) from None
         self.seconds += time.perf_counter() - started
+
+    def _located(self, error: NonFiniteError, repeat: Callable[[], object]) -> NonFiniteError:
+        """The error with the layer at which it began, found by doing again what led to it."""
+        place = first_nonfinite(self._model, repeat)
+        return error.at(place or "yet no layer's operand or product by itself")
 
     def _stand_at(self, position: Position) -> None:
         self.position = position
+        self._probing.restart()
         self._reported_step, self._reported_seconds = position.step, self.seconds
 
     def _branch_step(self) -> int:
@@ -205,18 +274,18 @@ class Trainee:
         return torch.from_numpy(windows).to(self._device, non_blocking=True)
 
 
-def _microbatch_sequences(spec: RunSpec) -> int:
+def microbatch_sequences(spec: RunSpec) -> int:
     """Sequences of the largest equal part of a batch within MICROBATCH_TOKENS.
 
-    A part holds whole blocks of wgrad; a batch that has no such part stays whole.
+    A part holds whole blocks of wgrad. A batch that has no such part is split wherever the recipe
+    pads, and stays whole where it does not.
     """
-    context, block = spec.training.context, spec.recipe.wgrad.block
+    context, wgrad = spec.training.context, spec.recipe.wgrad
     sequences = spec.training.batch_tokens // context
-    fitting = (
+    small = [
         part
         for part in range(1, sequences + 1)
-        if sequences % part == 0
-        and part * context <= MICROBATCH_TOKENS
-        and part * context % block == 0
-    )
-    return max(fitting, default=sequences)
+        if sequences % part == 0 and part * context <= MICROBATCH_TOKENS
+    ]
+    whole = [part for part in small if part * context % wgrad.block == 0]
+    return max(whole or (small if spec.recipe.pad else ()), default=sequences)

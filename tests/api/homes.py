@@ -23,7 +23,7 @@ from sweeps.counts import non_embedding_parameters
 from sweeps.metrics import Diverged, TrainEvent
 from sweeps.spec import load_spec
 from tests.orchestrator.stepping_executor import Script, SteppingExecutor
-from tests.orchestrator.values import endpoint, step
+from tests.orchestrator.values import endpoint, preflight, step
 
 BATCH = 256
 TRAIN = {"context": 32, "batch": f"{BATCH}tok", "warmup": "1024tok", "learning_rate": 0.001}
@@ -69,7 +69,8 @@ def loss(task: Task, horizon: int) -> float:
 
 
 def measures(task: Task) -> Iterator[TrainEvent | Ended]:
-    """One step, then every horizon; e4m3 diverges instead."""
+    """A preflight, one step, then every horizon; e4m3 diverges instead."""
+    yield preflight()
     yield step(BATCH, loss=4.0)
     if task.spec.recipe.name == "e4m3":
         yield Diverged(horizon=None, step=2, tokens=2 * BATCH, detail="loss is nan at step 2")

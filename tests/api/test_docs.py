@@ -53,7 +53,7 @@ def test_every_verb_that_takes_json_is_on_the_page():
         for verb, command in COMMANDS.items()
         if any("--json" in parameter.opts for parameter in command.params)
     }
-    keys = PAGE.split("### Keys of `--json`")[1].split("## HTTP")[0]
+    keys = PAGE.split("### Keys of `--json`")[1].split("\n##")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", keys, re.MULTILINE)) == takes
 
 

@@ -12,7 +12,7 @@ from tests.api.homes import write_spec
 
 KEYS = {
     "plan": "cells corpus eta_seconds flops models planned_cells planned_runs reused runs sweep_id "
-    "tokens",
+    "tokens warnings",
     "list": "sweeps",
     "show": "runs sweep",
     "gaps": "conventions endpoints gaps summaries sweep_id unpaired",
@@ -79,6 +79,20 @@ def test_a_plan_for_people_names_counts_parameters_flops_and_time(ask, finished)
     assert f"Sweep {finished.sweep_id}: 12 cells, 6 runs, 4 reused" in text
     for part in ("FLOPs/token", "quantizable", "1x32h2", "fingerprint", "about"):
         assert part in text
+
+
+def test_a_plan_warns_on_standard_error_and_in_its_json(gridlaw, tmp_path):
+    clipping = {"format": "e2m1", "scale": "e4m3", "sr": ["dy"], "pad": True, "block": 32}
+    spec = write_spec(tmp_path, recipes=[clipping])
+    said = gridlaw("plan", spec, "--home", tmp_path / "home")
+    warned = json.loads(gridlaw("plan", spec, "--home", tmp_path / "home", "--json").out)[
+        "warnings"
+    ]
+    assert [line.partition(": ")[2] for line in said.err.splitlines()] == warned
+    assert len(warned) == 3
+    assert "headroom of 1.0625" in warned[0]
+    assert "16 on the 16 features of model 1x16h1" in warned[2]
+    assert "Warning" not in said.out
 
 
 def test_a_list_has_the_sweep_with_its_runs_by_state(ask, finished):

@@ -92,6 +92,7 @@ def test_a_plan_stores_nothing(client, body):
     plan = client.post("/v1/plans", json=body)
     assert plan.status_code == 200
     assert plan.json()["cells"] == 12
+    assert plan.json()["warnings"] == []
     assert client.get("/v1/sweeps").json() == before
 
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import sin
 
-from kernels.recipes import BF16_RECIPE, PRESETS, Recipe
+from kernels.presets import PRESETS
+from kernels.recipes import BF16_RECIPE, Recipe
 from sweeps.metrics import Endpoint, StepMetrics
 from sweeps.records import Outcome, RunRecord
 from sweeps.runspec import (

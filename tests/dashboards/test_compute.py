@@ -5,7 +5,7 @@ from typing import cast
 import pytest
 
 from dashboards.compute import REACH, ComputeCurves, compute_curves, draw, table
-from kernels.recipes import PRESETS
+from kernels.presets import PRESETS
 from sweeps.answer import answer
 from sweeps.fits.result import Status, curve
 from sweeps.records import RunRecord

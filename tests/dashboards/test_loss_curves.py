@@ -6,7 +6,8 @@ import plotly.graph_objects as go
 import pytest
 
 from dashboards.loss_curves import MOST_POINTS, draw, loss_curves, table
-from kernels.recipes import BF16_RECIPE, PRESETS
+from kernels.presets import PRESETS
+from kernels.recipes import BF16_RECIPE
 from tests.dashboards.records import BUDGETS, ENTROPY, diverged, finished, sweep
 
 UFP4 = PRESETS["ufp4"]

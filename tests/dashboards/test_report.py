@@ -12,7 +12,8 @@ import pytest
 
 from dashboards import report
 from kernels.formats import E4M3
-from kernels.recipes import BF16_RECIPE, PRESETS, compose
+from kernels.presets import PRESETS, compose
+from kernels.recipes import BF16_RECIPE
 from sweeps.answer import answer
 from sweeps.records import RunRecord
 from tests.dashboards.html_check import of, read

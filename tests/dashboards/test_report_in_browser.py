@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dashboards import report
-from kernels.recipes import PRESETS
+from kernels.presets import PRESETS
 from sweeps.answer import answer
 from sweeps.records import RunRecord
 from tests.dashboards.html_check import of, read

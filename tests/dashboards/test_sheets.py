@@ -13,7 +13,9 @@ from dashboards.sheets import (
     runs_sheet,
     unpaired_sheet,
 )
-from kernels.recipes import BF16_RECIPE, PRESETS, Rule
+from kernels.formats import INT4
+from kernels.presets import PRESETS, compose
+from kernels.recipes import BF16_RECIPE, NUMERICS_VERSION, Rule
 from sweeps.answer import answer
 from tests.dashboards.records import BUDGETS, diverged, finished, sweep
 
@@ -78,16 +80,48 @@ def test_constants_that_are_not_identified_share_a_row_with_the_reason(found):
 def test_the_operands_of_every_gemm_are_listed():
     exempt = replace(UFP4, rules=(Rule(pattern="blocks.0.*", quantize=False),))
     sheet = recipes_used_sheet([finished(exempt), finished(BF16_RECIPE)])
-    assert sheet.rows[0] == ("bf16", "fprop", "x · w", "bf16", "bf16", "–", "none")
+    assert sheet.rows[0] == ("bf16", "fprop", "x · w", "bf16", "bf16", "–", "none", "–")
     assert sheet.rows[5] == (
         "ufp4",
         "wgrad",
         "dy · x",
         "int4, 1×16 fp32, SR",
         "int4, 1×16 fp32, RTNE",
-        "16 × 16",
+        "16 × 16, signs by layer and GEMM",
         "blocks.0.*: bf16",
+        "–",
     )
+
+
+def test_what_is_unusual_about_an_operand_is_said():
+    presets = ["nvfp4", "quartet2", "tetrajet2", "fp8-tensor", "int8", "fp16"]
+    sheet = recipes_used_sheet([finished(PRESETS[name]) for name in presets])
+    rows = {(row[0], row[1]): row[3:] for row in sheet.rows}
+    first_and_last = "first 0.032 of the blocks: bf16; last 0.13 of the blocks: bf16"
+    assert rows["nvfp4", "fprop"] == (
+        *("e2m1, 1×16 e4m3, RTNE", "e2m1, 16×16 e4m3, RTNE", "–", first_and_last, "–"),
+    )
+    assert rows["nvfp4", "wgrad"][0] == "e2m1, 1×16 e4m3, SR, headroom 1.0625"
+    assert rows["nvfp4", "wgrad"][2] == "16 × 16, fixed signs, to BF16"
+    assert rows["quartet2", "fprop"][0] == (
+        "e2m1, 1×16 e4m3, RTNE, maximum onto 6 or 4, scales up to 256"
+    )
+    assert rows["quartet2", "dgrad"][1:] == (
+        "e2m1, 1×16 e4m3, EDEN, headroom 0.988125, scales up to 256, from fprop’s values",
+        *("128 × 128, signs by step", "none", "tails padded"),
+    )
+    assert rows["tetrajet2", "fprop"][0] == "e2m1, 1×16 e4m3, RTNE, FP32 scale by 1×128"
+    assert rows["fp8-tensor", "dgrad"][:2] == ("e5m2, tensor fp32, RTNE", "e4m3, tensor fp32, RTNE")
+    assert rows["int8", "fprop"][:2] == ("int8, row fp32, RTNE", "int8, tensor fp32, RTNE")
+    assert rows["fp16", "fprop"] == (
+        *("fp16", "fp16", "–", "none", "dynamic loss scaling from 65,536"),
+    )
+
+
+def test_draws_that_are_not_the_usual_ones_are_said():
+    rare = compose(INT4, name="rare", sr=["dy"], random_bits=16, half_offset=False)
+    rows = recipes_used_sheet([finished(rare)]).rows
+    assert rows[1][3] == "int4, 1×16 fp32, SR of 16 bits without half-offset"
 
 
 def test_the_settings_name_every_field_of_the_training():
@@ -96,7 +130,7 @@ def test_the_settings_name_every_field_of_the_training():
     assert settings["Learning rate"] == "0.004"
     assert settings["Batch tokens"] == "8,192"
     assert settings["Corpus fingerprint"] == finished().spec.corpus.fingerprint
-    assert settings["Numerics version"] == "1"
+    assert settings["Numerics version"] == str(NUMERICS_VERSION)
     assert sheet.caption.endswith("of all runs.")
 
 

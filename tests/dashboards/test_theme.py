@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from dashboards import theme
 from dashboards.theme import BACKGROUND, BASELINE_COLOUR, COLOURS, Mode, styles, template
 from kernels.formats import E4M3
-from kernels.recipes import BF16_RECIPE, PRESETS, Recipe, compose
+from kernels.presets import PRESETS, compose
+from kernels.recipes import BF16_RECIPE, Recipe
 
 Array = NDArray[np.float64]
 ALL_COLOURS = (BASELINE_COLOUR, *COLOURS)
@@ -96,6 +97,19 @@ def test_twelve_recipes_differ_in_colour_or_dash_and_in_colour_or_pattern():
     drawn = list(styles([BF16_RECIPE, *eleven()]).values())
     assert len({(one.colour, one.dash) for one in drawn}) == 12
     assert len({(one.colour, one.pattern) for one in drawn}) == 12
+
+
+def test_every_preset_is_told_apart_by_colour_and_dash_and_by_colour_and_pattern():
+    drawn = list(styles(PRESETS.values()).values())
+    assert len({(one.colour, one.dash) for one in drawn}) == len(PRESETS)
+    assert len({(one.colour, one.pattern) for one in drawn}) == len(PRESETS)
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name != "bf16"])
+def test_every_preset_has_its_style_in_any_company(name):
+    assert (
+        styles([PRESETS["bf16"], *eleven(), PRESETS[name]])[name] == styles([PRESETS[name]])[name]
+    )
 
 
 def test_the_marker_says_where_the_rht_is():

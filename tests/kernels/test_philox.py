@@ -66,35 +66,74 @@ def test_many_counters_equal_the_integer_version() -> None:
     assert out.T.tolist() == expected
 
 
-def test_bytes_are_uniform() -> None:
-    draws = (uniforms(torch.arange(1 << 14), 7) * 256 - 0.5).to(torch.int64).flatten()
-    counts = torch.bincount(draws, minlength=256).double()
-    expected = draws.numel() / 256
-    statistic = float(((counts - expected) ** 2 / expected).sum())
-    assert len(counts) == 256
-    assert abs(statistic - 255) < 4 * (2 * 255) ** 0.5
+@pytest.mark.parametrize("bits", [8, 16, 24])
+def test_draws_are_uniform(bits: int) -> None:
+    draws = uniforms(torch.arange(1 << 14), 7, bits=bits)
+    for place in range(0, bits, 8):  # each byte of b by itself
+        part = ((draws * 2.0**bits - 0.5).round().to(torch.int64) >> place & 255).flatten()
+        if bits == 24 and place == 0:
+            continue  # the lowest bit of large draws is lost where the half is added
+        counts = torch.bincount(part, minlength=256).double()
+        expected = draws.numel() / 256
+        statistic = float(((counts - expected) ** 2 / expected).sum())
+        assert len(counts) == 256
+        assert abs(statistic - 255) < 4 * (2 * 255) ** 0.5
 
 
-def test_element_i_of_a_run_draws_from_byte_i() -> None:
-    index = 2**32 + 5
+def random_bits(word: list[list[int]], i: int, bits: int) -> int:
+    """Those of element i of a run, given the words of its calls, as the contract's table says."""
+    match bits:
+        case 8:
+            return word[0][i // 4] >> 8 * (i % 4) & 255
+        case 16:
+            return word[i // 8][i % 8 // 2] >> 16 * (i % 2) & 65535
+        case _:
+            return word[i // 4][i % 4] >> 8
+
+
+@pytest.mark.parametrize("bits", [8, 16, 24])
+@pytest.mark.parametrize("half_offset", [True, False])
+def test_element_i_of_a_run_draws_from_its_bits_of_its_call(bits: int, half_offset: bool) -> None:
     key = 12345678901234567890
-    word = philox_by_integers([5, 1, 0, 0], key)
-    expected = [((word[i >> 2] >> 8 * (i & 3) & 255) + 0.5) / 256 for i in range(16)]
-    assert uniforms(torch.tensor([index]), key)[:, 0].tolist() == expected
+    for low, high in ((5, 1), (0xFFFFFFFF, 0), (0, 0)):
+        words = [philox_by_integers([low, high, call, 0], key) for call in range(4)]
+        drawn = [random_bits(words, i, bits) for i in range(16)]
+        expected = [np.float32((b + (0.5 if half_offset else 1)) / 2**bits) for b in drawn]
+        runs = torch.tensor([high << 32 | low])
+        draws = uniforms(runs, key, bits=bits, half_offset=half_offset)
+        assert draws.dtype == torch.float32
+        assert draws[:, 0].tolist() == [float(u) for u in expected]
 
 
-def test_draws_follow_the_shape_of_the_runs() -> None:
+@pytest.mark.parametrize("bits", [8, 16, 24])
+def test_draws_lie_above_zero_and_at_most_at_one(bits: int) -> None:
+    runs = torch.arange(1 << 15)
+    half = uniforms(runs, 3, bits=bits)
+    whole = uniforms(runs, 3, bits=bits, half_offset=False)
+    assert half.min() >= 2.0 ** -(bits + 1)
+    assert half.max() <= 1
+    assert whole.min() >= 2.0**-bits
+    assert whole.max() <= 1
+    # The half centres them, and without it they stand half a step higher.
+    deviation = 12**-0.5 / half.numel() ** 0.5
+    assert abs(float(half.double().mean()) - 0.5) < 4 * deviation
+    assert float((whole - half).double().mean()) == pytest.approx(2.0 ** -(bits + 1), rel=1e-3)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 24])
+def test_draws_follow_the_shape_of_the_runs(bits: int) -> None:
     runs = torch.arange(30).view(2, 3, 5)
-    draws = uniforms(runs, 9)
+    draws = uniforms(runs, 9, bits=bits)
     assert draws.shape == (2, 3, 16, 5)
     for i, j, k in product(range(2), range(3), range(5)):
-        assert torch.equal(draws[i, j, :, k], uniforms(runs[i, j, k : k + 1], 9)[:, 0])
+        assert torch.equal(draws[i, j, :, k], uniforms(runs[i, j, k : k + 1], 9, bits=bits)[:, 0])
 
 
-def test_neighbouring_elements_runs_and_keys_are_uncorrelated() -> None:
+@pytest.mark.parametrize("bits", [8, 16, 24])
+def test_neighbouring_elements_runs_and_keys_are_uncorrelated(bits: int) -> None:
     runs = torch.arange(1 << 14)
-    draws = (uniforms(runs, 1) - 0.5).double()
-    other = (uniforms(runs, 2) - 0.5).double()
+    draws = (uniforms(runs, 1, bits=bits) - 0.5).double()
+    other = (uniforms(runs, 2, bits=bits) - 0.5).double()
     bound = 4 / draws.numel() ** 0.5
     for a, b in ((draws[:-1], draws[1:]), (draws[:, :-1], draws[:, 1:]), (draws, other)):
         correlation = float((a * b).mean() / (draws.var() * other.var()).sqrt())

@@ -1,236 +1,238 @@
-"""Fake quantization: a scalar transcription of the contract, its symmetries, and its edges."""
+"""Fake quantization in plain torch, bit for bit what an oracle of scalars makes of the contract."""
 
+from dataclasses import replace
 from math import inf, nan
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from kernels.blocks import ROW, TENSOR, Block
 from kernels.formats import E2M1, E4M3, GRIDS, INT4, Grid
-from kernels.hadamard import random_signs
-from kernels.philox import uniforms
-from kernels.recipes import Operand, Rounding
+from kernels.hadamard import Rotation, random_signs, rotate
+from kernels.operands import Operand, Rounding, Scale
+from kernels.recipes import Signs
 from kernels.reference import fake_quantize
+from tests.kernels.golden import oracle
 
 KEY = 0x0123456789ABCDEF
-SIGNS = random_signs(seed=3, layer="a", gemm="fprop", size=16)
 IRREGULAR = Grid("irregular", (0.0, 0.1, 0.25, 1.0, 1.1, 5.0))
-grids = pytest.mark.parametrize("grid", [*GRIDS.values(), IRREGULAR], ids=[*GRIDS, "irregular"])
-roundings = pytest.mark.parametrize("rounding", Rounding)
-rotations = pytest.mark.parametrize("signs", [None, SIGNS], ids=["plain", "rht"])
+GRIDS_TRIED = {**GRIDS, "irregular": IRREGULAR}
+RELATIVE = Operand(grid=E2M1, scale=Scale.E4M3)
+grids = pytest.mark.parametrize("grid", GRIDS_TRIED.values(), ids=GRIDS_TRIED)
 
 
-def gaussian(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+def rotation(size: int, *, to_bf16: bool = False) -> Rotation:
+    signs = random_signs(
+        Signs.LAYER, seed=3, layer="a", gemm="fprop", step=0, microbatch=0, size=size
+    )
+    return Rotation(signs, to_bf16)
 
 
-def rtne(x: Tensor, grid: Grid, *, block: int = 16) -> Tensor:
-    return fake_quantize(x, Operand(grid=grid, block=block), 0)
+def spread(rows: int, columns: int) -> Tensor:
+    """Gaussians over six decades; zeros of both signs, an outlier and a tiny block among them."""
+    x = torch.randn(rows, columns, generator=torch.Generator().manual_seed(0))
+    x *= torch.logspace(-3, 3, columns)
+    x[0, ::7] *= 0.0
+    x[1, :16] = 0
+    x[1, 3] = -0.0
+    x[2, 5] = 1e5
+    x[-1, -16:] *= 1e-42
+    return x
 
 
-def bits(x: Tensor) -> Tensor:
-    return x.contiguous().view(torch.int32)
-
-
-def contract(x: Tensor, operand: Operand, signs: tuple[float, ...] | None) -> Tensor:
-    """The contract element by element in numpy's FP32 scalars, for one row of blocks."""
-    assert operand.grid is not None
-    values = [np.float32(value) for value in operand.grid.magnitudes]
-    draws = uniforms(torch.arange(x.numel() // 16), KEY).t().reshape(-1).numpy()
-    out = np.empty(x.numel(), dtype=np.float32)
-    flat = x.reshape(-1).numpy()
-    for start in range(0, flat.size, operand.block):
-        v = [np.float32(e) for e in flat[start : start + operand.block]]
-        size = len(signs) if signs else 0
-        for run in range(0, len(v), size or len(v)) if signs else ():
-            v[run : run + size] = butterfly(v[run : run + size], signs or ())
-        s = max(abs(e) for e in v) / values[-1]
-        for i, e in enumerate(v):
-            q = abs(e) / s if s >= np.float32(2.0**-126) else np.float32(0)
-            code = sum(int(q >= value) for value in values[1:])
-            if code + 1 < len(values):
-                low, high = values[code], values[code + 1]
-                if operand.rounding is Rounding.SR:
-                    code += int(q - low >= (high - low) * draws[start + i])
-                else:
-                    twice, total = 2 * float(q), float(low) + float(high)
-                    code += int(twice > total or (twice == total and code % 2 == 1))
-            out[start + i] = np.copysign(values[code], e) * s
-    return torch.from_numpy(out).view(x.shape)
-
-
-def butterfly(v: list[np.float32], signs: tuple[float, ...]) -> list[np.float32]:
-    v = [np.float32(sign) * e for sign, e in zip(signs, v, strict=True)]
-    stride = 1
-    while stride < len(v):
-        for i in range(len(v)):
-            if i & stride == 0:
-                v[i], v[i + stride] = v[i] + v[i + stride], v[i] - v[i + stride]
-        stride *= 2
-    return [e * np.float32(len(v) ** -0.5) for e in v]
+def check(x: Tensor, operand: Operand, turned: Rotation | None = None, axis: int = 1) -> Tensor:
+    """Compares every bit of values and factor with the oracle's, and returns the values."""
+    values, factor = fake_quantize(x, operand, KEY, rotation=turned, axis=axis)
+    lines = x if axis == 1 else x.t()
+    if turned is not None:
+        filling = (0, -lines.shape[1] % len(turned.signs))
+        lines = rotate(torch.nn.functional.pad(lines, filling), turned)
+    expected = oracle.quantized(lines.tolist(), operand, KEY)
+    lines = values if axis == 1 else values.t()
+    assert values.is_contiguous()
+    assert lines.shape == expected.values.shape
+    assert torch.equal(
+        lines.contiguous().view(torch.int32), torch.from_numpy(expected.values).view(torch.int32)
+    )
+    assert (None if factor is None else factor.item()) == expected.factor
+    return values
 
 
 @grids
-@roundings
-@rotations
-@pytest.mark.parametrize("block", [16, 48])
-def test_every_bit_is_that_of_the_contract(
-    grid: Grid, rounding: Rounding, signs: tuple[float, ...] | None, block: int
+@pytest.mark.parametrize("scale", Scale)
+def test_each_grid_under_each_scale(grid: Grid, scale: Scale) -> None:
+    for rounding in (Rounding.RTNE, Rounding.SR):
+        check(spread(3, 32), Operand(grid=grid, rounding=rounding, scale=scale))
+
+
+@pytest.mark.parametrize("scale", Scale)
+@pytest.mark.parametrize(
+    "block",
+    [Block(along=48), Block(along=16, across=16), Block(along=32, across=3), ROW, TENSOR],
+    ids=str,
+)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_each_block_under_each_scale_with_tails_on_both_axes(
+    scale: Scale, block: Block, axis: int
 ) -> None:
-    x = gaussian(3, 96) * torch.logspace(-3, 3, 96)
-    x[1, :48] = 0
-    x[2, ::5] *= -0.0
-    operand = Operand(grid=grid, block=block, rounding=rounding)
-    expected = contract(x, operand, signs)
-    assert torch.equal(bits(fake_quantize(x, operand, KEY, signs=signs)), bits(expected))
+    x = spread(20, 70) if axis == 1 else spread(20, 70).t()
+    check(x, Operand(grid=E2M1, rounding=Rounding.SR, scale=scale, block=block), axis=axis)
 
 
-@roundings
-@rotations
-def test_blocks_down_columns_are_blocks_along_rows_of_the_transpose(
-    rounding: Rounding, signs: tuple[float, ...] | None
-) -> None:
-    operand = Operand(grid=E2M1, block=32, rounding=rounding)
-    x = gaussian(64, 48)
-    down = fake_quantize(x, operand, KEY, signs=signs, axis=0)
-    along = fake_quantize(x.t(), operand, KEY, signs=signs)
-    assert torch.equal(bits(down), bits(along.t()))
+@pytest.mark.parametrize("size", [4, 8, 16, 32, 64, 128])
+@pytest.mark.parametrize("to_bf16", [False, True])
+def test_each_size_of_rht_smaller_and_larger_than_the_block(size: int, to_bf16: bool) -> None:
+    for operand in (Operand(grid=INT4, rounding=Rounding.SR), RELATIVE):
+        values = check(spread(3, 70), operand, rotation(size, to_bf16=to_bf16))
+        assert values.shape[1] == -(-70 // size) * size
 
 
-@roundings
+@pytest.mark.parametrize("exponent", [-140, -126, 90, 125])
+@pytest.mark.parametrize("scale", Scale)
+def test_magnitudes_near_both_ends_of_fp32(exponent: int, scale: Scale) -> None:
+    x = torch.randn(2, 32, generator=torch.Generator().manual_seed(4)).clamp_(-4, 4)
+    x = torch.ldexp(x, torch.tensor(exponent))
+    for grid in (E2M1, E4M3, Grid("small", (0.0, 0.25, 0.75))):
+        for rounding in (Rounding.RTNE, Rounding.SR):
+            check(x, Operand(grid=grid, scale=scale, rounding=rounding, headroom=1.25))
+
+
+@pytest.mark.parametrize("scale", [Scale.FP32, Scale.E4M3])
+@pytest.mark.parametrize("name", ["int4", "e4m3", "e3m0", "bf16"])
+def test_eden_on_further_grids(scale: Scale, name: str) -> None:
+    operand = Operand(grid=GRIDS[name], scale=scale, rounding=Rounding.EDEN, headroom=17 / 16)
+    check(spread(3, 70), operand)
+
+
+@pytest.mark.parametrize(
+    "operand",
+    [
+        Operand(grid=INT4, rounding=Rounding.SR),
+        Operand(grid=INT4, rounding=Rounding.SR, block=Block(along=32, across=8)),
+        replace(RELATIVE, outer=32, rounding=Rounding.SR),
+        replace(RELATIVE, rounding=Rounding.EDEN, block=Block(along=32)),
+        replace(RELATIVE, alternate=4.0),
+    ],
+    ids=["rows", "rectangles", "outer", "eden", "alternate"],
+)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_the_size_of_a_panel_does_not_show(
-    rounding: Rounding, axis: int, monkeypatch: pytest.MonkeyPatch
+    operand: Operand, axis: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operand = Operand(grid=INT4, rounding=rounding)
-    x = gaussian(160, 112)
-    whole = fake_quantize(x, operand, KEY, axis=axis)
+    x = torch.randn(163, 115, generator=torch.Generator().manual_seed(0))
+    whole = fake_quantize(x, operand, KEY, rotation=rotation(8), axis=axis)
     monkeypatch.setattr("kernels.reference._PANEL", 3000)
-    assert torch.equal(fake_quantize(x, operand, KEY, axis=axis), whole)
+    monkeypatch.setattr("kernels.hadamard._PANEL", 3000)
+    parts = fake_quantize(x, operand, KEY, rotation=rotation(8), axis=axis)
+    assert torch.equal(parts.values, whole.values)
 
 
-def test_bf16_input_means_its_fp32_values() -> None:
-    x = gaussian(4, 64).to(torch.bfloat16)
-    assert torch.equal(rtne(x, INT4), rtne(x.float(), INT4))
-
-
-def test_without_grid_or_transform_the_operand_is_rounded_to_bf16() -> None:
-    x = gaussian(3, 7)
-    assert torch.equal(fake_quantize(x, Operand(), 0), x.to(torch.bfloat16).to(torch.float32))
-
-
-@grids
-@roundings
-def test_sign_symmetry(grid: Grid, rounding: Rounding) -> None:
-    operand = Operand(grid=grid, rounding=rounding)
-    x = gaussian(32, 64)
-    negative = fake_quantize(-x, operand, KEY)
-    assert torch.equal(bits(negative), bits(-fake_quantize(x, operand, KEY)))
-
-
-@grids
-@roundings
-@pytest.mark.parametrize("exponent", [-40, -1, 3, 60])
-def test_powers_of_two_pass_through(grid: Grid, rounding: Rounding, exponent: int) -> None:
-    operand = Operand(grid=grid, rounding=rounding)
-    x = gaussian(32, 64)
-    scaled = fake_quantize(x * 2.0**exponent, operand, KEY)
-    assert torch.equal(scaled, fake_quantize(x, operand, KEY) * 2.0**exponent)
-
-
-def test_e1m2_and_int4_are_one_grid() -> None:
-    quarters = Grid("quarters", tuple(code / 4 for code in range(8)))
-    x = gaussian(64, 256)
-    assert torch.equal(rtne(x, GRIDS["e1m2"]), rtne(x, INT4))
-    assert torch.equal(rtne(x, quarters), rtne(x, INT4))
-
-
-@grids
-def test_decoded_values_with_a_power_of_two_scale_are_kept(grid: Grid) -> None:
-    magnitudes = torch.tensor(grid.magnitudes, dtype=torch.float32)
-    generator = torch.Generator().manual_seed(1)
-    x = magnitudes[torch.randint(0, len(magnitudes), (64, 32), generator=generator)]
-    x = torch.where(torch.rand(x.shape, generator=generator) < 0.5, x, -x)
-    x[:, ::16] = magnitudes[-1]
-    for scale in (1.0, 0.25, 64.0):
-        once = rtne(x * scale, grid)
-        assert torch.equal(once, x * scale)
-        assert torch.equal(fake_quantize(x * scale, Operand(grid=grid, rounding=Rounding.SR), KEY),
-                           once)  # fmt: skip
-
-
-@grids
-@roundings
-def test_the_largest_element_is_reproduced_to_one_ulp(grid: Grid, rounding: Rounding) -> None:
-    x = gaussian(256, 16)
-    value = fake_quantize(x, Operand(grid=grid, rounding=rounding), KEY)
-    place = x.abs().argmax(1, keepdim=True)
-    ratio = value.gather(1, place) / x.gather(1, place)
-    assert (ratio - 1).abs().max() <= 2.0**-23
-
-
-@grids
-@roundings
+@pytest.mark.parametrize("scale", Scale)
+@pytest.mark.parametrize("rounding", [Rounding.RTNE, Rounding.SR])
 @pytest.mark.parametrize("bad", [inf, -inf, nan])
-def test_a_block_with_inf_or_nan_becomes_nan_and_no_other(
-    grid: Grid, rounding: Rounding, bad: float
+@pytest.mark.parametrize("grid", [INT4, IRREGULAR], ids=lambda grid: grid.name)
+def test_what_shares_a_scale_with_inf_or_nan_becomes_nan(
+    scale: Scale, rounding: Rounding, bad: float, grid: Grid
 ) -> None:
-    x = gaussian(2, 48)
-    clean = fake_quantize(x, Operand(grid=grid, rounding=rounding), KEY)
+    x = spread(3, 64)
+    operand = Operand(grid=grid, scale=scale, rounding=rounding)
+    clean = fake_quantize(x, operand, KEY).values
     x[1, 20] = bad
-    out = fake_quantize(x, Operand(grid=grid, rounding=rounding), KEY)
-    assert out[1, 16:32].isnan().all()
-    out[1, 16:32] = clean[1, 16:32]
-    assert torch.equal(out, clean)
+    values, factor = fake_quantize(x, operand, KEY)
+    if scale is Scale.E4M3:
+        assert values.isnan().all()
+        assert factor is not None
+        assert factor.isnan()
+    else:
+        assert values[1, 16:32].isnan().all()
+        values[1, 16:32] = clean[1, 16:32]
+        assert torch.equal(values, clean)
+
+
+@pytest.mark.parametrize(
+    "operand",
+    [*(replace(RELATIVE, rounding=rounding) for rounding in Rounding),
+     replace(RELATIVE, alternate=4.0)],
+    ids=[*Rounding, "alternate"],
+)  # fmt: skip
+def test_inf_stays_within_its_outer_elements(operand: Operand) -> None:
+    x = spread(3, 64)
+    x[1, 20] = inf
+    expected = torch.zeros(3, 64, dtype=torch.bool)
+    expected[1, :32] = True
+    values = fake_quantize(x, replace(operand, outer=32), KEY).values
+    assert torch.equal(values.isnan(), expected)
 
 
 @grids
-@roundings
-def test_zero_and_tiny_blocks_become_zeros_with_their_signs(grid: Grid, rounding: Rounding) -> None:
-    least = 2.0**-149
-    x = torch.zeros(4, 16)
+@pytest.mark.parametrize("scale", Scale)
+def test_zero_and_tiny_blocks_become_zeros_with_their_signs(grid: Grid, scale: Scale) -> None:
+    x = torch.zeros(3, 16)
     x[0, 3] = -0.0
-    x[1, 5] = least
-    x[2] = -7 * least
-    x[3, 0] = float(np.nextafter(np.float32(grid.maximum * 2.0**-126), np.float32(0)))
-    out = fake_quantize(x, Operand(grid=grid, rounding=rounding), KEY)
-    assert torch.equal(out[:3], torch.zeros(3, 16))
-    assert torch.equal(out[:3].signbit(), x[:3].signbit())
-    assert out[3].isfinite().all()
+    x[1, :] = torch.tensor([0.0, -0.0] * 8)
+    if scale in (Scale.FP32, Scale.FP32_5BIT):
+        x[2] = -(2.0**-149)
+    for rounding in (Rounding.RTNE, Rounding.SR):
+        values = fake_quantize(x, Operand(grid=grid, scale=scale, rounding=rounding), KEY).values
+        assert torch.equal(values, torch.zeros(3, 16))
+        assert torch.equal(values.signbit(), x.signbit())
 
 
-def test_the_least_scale_is_the_least_normal_number() -> None:
+def test_the_least_fp32_scale_is_the_least_normal_number() -> None:
     x = torch.zeros(2, 16)
     x[0, 0] = 7 * 2.0**-126
     x[1, 0] = 7 * 2.0**-126 - 4 * 2.0**-149
-    out = rtne(x, INT4)
-    assert out[0, 0] == x[0, 0]
-    assert out[1, 0] == 0
+    values = fake_quantize(x, Operand(grid=INT4), KEY).values
+    assert values[0, 0] == x[0, 0]
+    assert values[1, 0] == 0
 
 
-@grids
-def test_the_largest_finite_element_gives_no_nan(grid: Grid) -> None:
-    x = torch.full((1, 16), torch.finfo(torch.float32).max)
-    x[0, 1:] = gaussian(15)
-    assert not rtne(x, grid).isnan().any()
+def test_a_block_too_small_for_an_e4m3_scale_becomes_zeros_with_their_signs() -> None:
+    x = torch.ones(2, 32)
+    x[1, 16:] = torch.tensor([1e-8, -1e-8] * 8)
+    for rounding in Rounding:
+        values = fake_quantize(x, replace(RELATIVE, rounding=rounding), KEY).values
+        assert torch.equal(values[1, 16:], torch.zeros(16))
+        assert torch.equal(values[1, 16:].signbit(), x[1, 16:].signbit())
+        assert (values[0] != 0).all()
 
 
-@pytest.mark.parametrize("axis", [0, 1])
-def test_an_axis_that_does_not_divide_is_refused(axis: int) -> None:
-    with pytest.raises(ValueError, match="24 elements, not a multiple of 16"):
-        fake_quantize(torch.zeros(24, 24), Operand(grid=E4M3), 0, axis=axis)
+def test_without_grid_or_transform_the_operand_is_rounded_to_the_carrier() -> None:
+    x = torch.randn(3, 7)
+    for carrier in (torch.bfloat16, torch.float16):
+        values, factor = fake_quantize(x, Operand(), KEY, carrier=carrier)
+        assert torch.equal(values, x.to(carrier).to(torch.float32))
+        assert factor is None
+
+
+def test_the_factor_is_applied_to_what_an_operand_stands_for() -> None:
+    x = spread(3, 64)
+    values, factor = quantized = fake_quantize(x, RELATIVE, KEY)
+    assert factor is not None
+    assert torch.equal(quantized.dequantized(), values * factor)
+    plain = fake_quantize(x, Operand(grid=E2M1), KEY)
+    assert torch.equal(plain.dequantized(), plain.values)
 
 
 def test_the_input_stays_as_it_is_and_may_be_a_view() -> None:
-    x = gaussian(64, 32)
-    before = x.clone()
-    view = x.t()[::2]
-    assert torch.equal(rtne(view, E2M1), rtne(view.contiguous(), E2M1))
+    x = torch.randn(64, 32)
+    before, view = x.clone(), x.t()[::2]
+    for turned in (None, rotation(16)):
+        found = fake_quantize(view, RELATIVE, KEY, rotation=turned).values
+        again = fake_quantize(view.contiguous(), RELATIVE, KEY, rotation=turned).values
+        assert torch.equal(found, again)
     assert torch.equal(x, before)
 
 
-def test_blocks_do_not_see_each_other() -> None:
-    x = gaussian(1, 128)
-    alone = torch.cat([rtne(part, E2M1, block=32) for part in torch.split(x, 32, 1)], 1)
-    assert torch.equal(rtne(x, E2M1, block=32), alone)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_narrow_input_means_its_fp32_values(dtype: torch.dtype) -> None:
+    x = torch.randn(4, 64).to(dtype)
+    found = fake_quantize(x, RELATIVE, KEY).values
+    assert torch.equal(found, fake_quantize(x.float(), RELATIVE, KEY).values)
+
+
+@pytest.mark.parametrize("shape", [(0, 16), (16, 0), (16,), (2, 2, 16)])
+def test_what_is_no_matrix_with_elements_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="a matrix with elements is quantized, got shape"):
+        fake_quantize(torch.zeros(shape), Operand(grid=INT4), KEY)

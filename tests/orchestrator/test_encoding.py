@@ -2,10 +2,21 @@ from dataclasses import astuple, replace
 
 from hypothesis import given, strategies as st
 
-from kernels.recipes import PRESETS, Rule
-from orchestrator.encoding import pack, run_from_text, run_to_text, unpack
+from kernels.presets import PRESETS
+from kernels.recipes import Rule
+from kernels.verdict import Preflight
+from orchestrator.encoding import (
+    pack,
+    pack_layers,
+    preflight_from_text,
+    preflight_to_text,
+    run_from_text,
+    run_to_text,
+    unpack,
+    unpack_layers,
+)
 from sweeps.metrics import StepMetrics
-from tests.orchestrator.values import plan_of
+from tests.orchestrator.values import diagnosis, plan_of, preflight
 
 COUNT = st.integers(0, 2**62)
 REAL = st.floats(allow_nan=True, allow_infinity=True)
@@ -49,3 +60,16 @@ def test_a_learning_rate_survives_to_the_last_bit(rate):
     base = plan_of().runs[0].spec
     spec = replace(base, training=replace(base.training, learning_rate=rate))
     assert run_from_text(run_to_text(spec)).run_id == spec.run_id
+
+
+@given(REAL)
+def test_layers_come_back_exactly_nan_infinities_and_absences_included(sqnr):
+    for layers in (diagnosis(1024, sqnr=sqnr).layers, diagnosis(1024, sqnr=None).layers, ()):
+        assert repr(unpack_layers(pack_layers(layers))) == repr(layers)
+
+
+@given(st.text(), st.booleans(), st.floats(min_value=0, max_value=1e9))
+def test_a_preflight_comes_back_equal_whatever_its_sentences(text, passed, seconds):
+    check = replace(preflight().checks[0], passed=passed, detail=text)
+    found = Preflight(device=text, seconds=seconds, checks=(check,))
+    assert preflight_from_text(preflight_to_text(found)) == found

@@ -22,7 +22,7 @@ from orchestrator.states import MOVES, RETRY_BUDGET, Reason, State
 from orchestrator.store import Store
 from orchestrator.summaries import Event
 from sweeps.metrics import TrainEvent
-from tests.orchestrator.values import LEASE, START, endpoint, plan_of, step
+from tests.orchestrator.values import LEASE, START, diagnosis, endpoint, plan_of, step
 
 PLANS = {
     "small": plan_of(recipes=("bf16",)),
@@ -115,7 +115,8 @@ class StoreMachine(RuleBasedStateMachine):
         if task is None:
             return
         offset = self.offsets.get(task.key, 0)
-        events: list[TrainEvent] = [step(1024 * (offset + n + 1)) for n in range(count)]
+        tokens = [1024 * (offset + n + 1) for n in range(count)]
+        events: list[TrainEvent] = [*map(step, tokens), *map(diagnosis, tokens)]
         if measures:
             events.append(endpoint(task.horizons[0]))
         report = Report(key=task.key, offset=offset, events=tuple(events))
@@ -143,6 +144,9 @@ class StoreMachine(RuleBasedStateMachine):
             for record in self.store.records(name):
                 tokens = [point.tokens for point in record.curve]
                 assert tokens == sorted(set(tokens))
+                diagnosed = [seen.tokens for seen in self.store.diagnoses(record.run_id)]
+                assert diagnosed == sorted(set(diagnosed))
+                assert max(diagnosed, default=0) <= max(tokens, default=0)
 
     def read_events(self) -> None:
         """Events are only ever added, and their fold is the run's row."""

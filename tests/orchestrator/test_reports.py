@@ -95,6 +95,7 @@ def test_an_attempt_that_never_was_is_fenced(store, task):
         (Reason.OUT_OF_MEMORY, State.FAILED, Outcome.FAILED),
         (Reason.DISK_FULL, State.FAILED, Outcome.FAILED),
         (Reason.INVALID_RUN, State.FAILED, Outcome.FAILED),
+        (Reason.PREFLIGHT_FAILED, State.FAILED, Outcome.FAILED),
         (Reason.TRAINING_ERROR, State.FAILED, Outcome.FAILED),
     ],
 )

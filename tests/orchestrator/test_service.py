@@ -1,9 +1,11 @@
 """The facade over a real corpus and a real store."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from kernels.presets import PRESETS
 from orchestrator.service import Service, lay_out
 from orchestrator.settings import load_settings
 from orchestrator.states import State
@@ -102,3 +104,20 @@ def test_the_plan_that_was_shown_is_submitted_though_its_corpus_has_changed_sinc
     assert lay_out(spec).corpus != plan.corpus
     assert service.submit(plan).sweep_id == plan.sweep_id
     assert [run.run_id for run in service.runs("small")] == [run.run_id for run in plan.runs]
+
+
+def test_a_run_is_found_with_its_partners_and_all_that_any_sweep_measured_of_it(service):
+    short = plan_of(name="short", recipes=("bf16", "ufp4"), budgets=("40960tok",))
+    long = plan_of(name="long", recipes=("bf16", "e4m3"), budgets=("81920tok",))
+    for plan in (short, long):
+        service.submit(plan)
+        train_all(service, plan)
+    bf16, ufp4 = (service.run(f"m {recipe} s0") for recipe in ("bf16", "ufp4"))
+    assert service.run(bf16.run_id[:10]) == bf16
+    assert sorted(service.endpoints(bf16.run_id)) == [40960, 81920]
+    assert sorted(service.endpoints(ufp4.run_id)) == [40960]
+    assert sorted(service.recipes()) == ["bf16", "e4m3", "ufp4"]
+    partner = service.trained_with(bf16, replace(ufp4.spec.recipe, name="by another name"))
+    assert partner is not None
+    assert partner.run_id == ufp4.run_id
+    assert service.trained_with(bf16, PRESETS["nvfp4"]) is None

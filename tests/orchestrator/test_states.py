@@ -1,4 +1,6 @@
+import re
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -6,6 +8,7 @@ from orchestrator.moves import check
 from orchestrator.states import MOVES, REASON_STATE, RETRY_BUDGET, Reason, State
 from sweeps.errors import ConflictError
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 FINAL = (State.SUCCEEDED, State.DIVERGED, State.FAILED, State.CANCELLED)
 
 
@@ -50,3 +53,17 @@ def test_a_move_is_allowed_if_both_tables_allow_it(source, target):
         else:
             with pytest.raises(ConflictError):
                 check(source, target, reason)
+
+
+def test_the_page_gives_every_reason_its_state_and_its_budget():
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([\w ]*)\|", PAGE.read_text(), re.MULTILINE)
+    told = {reason: (state, again.strip()) for reason, state, again in rows}
+    assert set(told) == set(Reason)
+    for reason in Reason:
+        state, again = told[reason]
+        assert state == REASON_STATE[reason]
+        if reason in RETRY_BUDGET:
+            budget = RETRY_BUDGET[reason]
+            assert again == ("always" if budget is None else f"{budget} times")
+        else:
+            assert again == ("no" if REASON_STATE[reason] is State.FAILED else "")

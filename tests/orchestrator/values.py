@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from kernels.quality import LayerQuality, OperandQuality, ProductQuality, Quality, WeightMotion
+from kernels.verdict import Check, Preflight
 from orchestrator.executor import Ended, Report, Task
 from orchestrator.states import Reason
-from sweeps.metrics import Endpoint, StepMetrics, TrainEvent
+from sweeps.metrics import Diagnosis, Endpoint, StepMetrics, TrainEvent
 from sweeps.plan import Plan, expand
 from sweeps.runspec import CorpusKind, CorpusRef
 from sweeps.spec import parse_spec
@@ -77,6 +79,48 @@ def endpoint(tokens: int, *, loss: float = 2.5) -> Endpoint:
         bytes_per_token=1.0,
         unigram_entropy=3.4,
     )
+
+
+def quality(*, sqnr: float | None = 20.5, gain: float | None = 0.99) -> Quality:
+    """An operand on a grid of four codes of each sign."""
+    return Quality(
+        sqnr=sqnr,
+        gain=gain,
+        utilisation=0.75,
+        crest_factor=2.5,
+        underflow=0.01,
+        saturation=0.0,
+        buckets=(0.25, 0.0, 1 / 3, 0.0),
+    )
+
+
+def diagnosis(tokens: int, *, horizon: int | None = None, sqnr: float | None = 20.5) -> Diagnosis:
+    """What was seen of one layer at so many tokens."""
+    layer = LayerQuality(
+        layer="blocks.0.mlp.down",
+        operands=(
+            OperandQuality(
+                gemm="fprop",
+                operand="x",
+                rotates=True,
+                plain=quality(),
+                rotated=quality(sqnr=sqnr),
+            ),
+        ),
+        products=(ProductQuality(gemm="fprop", sqnr=None, gain=0.5),),
+        motion=WeightMotion(flips=0.1, oscillations=0.05, mismatch=0.0),
+    )
+    still = LayerQuality(layer="blocks.1.mlp.down", operands=(), products=())
+    return Diagnosis(horizon=horizon, step=tokens // BATCH, tokens=tokens, layers=(layer, still))
+
+
+def preflight(*, failed: str | None = None, seconds: float = 0.25) -> Preflight:
+    """What a preflight found; one check failed if it is named."""
+    checks = (
+        Check(name="division", passed=failed != "division", detail="32 quotients"),
+        Check(name="rht", passed=failed != "rht", detail="within 1e-07"),
+    )
+    return Preflight(device="cpu: C kernel, AVX2", seconds=seconds, checks=checks)
 
 
 def heard(

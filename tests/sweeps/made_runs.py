@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from kernels.recipes import PRESETS
+from kernels.presets import PRESETS
 from sweeps.metrics import Endpoint
 from sweeps.records import Outcome, RunRecord
 from sweeps.runspec import (

@@ -1,13 +1,14 @@
 """Sweep specs for tests: one small valid mapping, and any valid mapping for hypothesis."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from kernels.recipes import Recipe
-from sweeps.recipe_sections import RecipeSection, recipe_of
+from sweeps.meaning import meaning
+from sweeps.recipe_sections import RecipeEntry, recipe_of
 from sweeps.runspec import CorpusKind, CorpusRef
 
 CORPUS = CorpusRef(
@@ -36,9 +37,19 @@ def train(**changes: Any) -> dict[str, Any]:
     return {"context": 32, "batch": "1024tok", "warmup": "10ktok"} | changes
 
 
+ENTRIES: TypeAdapter[Any] = TypeAdapter(RecipeEntry)
+
+
+def _recipe(entry: Any) -> Recipe:
+    return recipe_of(ENTRIES.validate_python(entry))
+
+
 def _meaning(entry: Any) -> Recipe:
-    section = RecipeSection(**entry) if isinstance(entry, dict) else entry
-    return replace(recipe_of(section), name="")
+    return meaning(_recipe(entry))
+
+
+def _name(entry: Any) -> str:
+    return _recipe(entry).name
 
 
 def _written(entry: Any) -> str:
@@ -58,9 +69,40 @@ MODELS = st.fixed_dictionaries(
 )
 OWN_RECIPES = st.fixed_dictionaries(
     {"format": st.sampled_from(["e2m1", "int4", "e4m3"]), "rht": GEMM_LISTS, "sr": OPERAND_LISTS},
-    optional={"block": st.sampled_from([16, 32]), "bf16_layers": st.just(["*.down"])},
+    optional={
+        "block": st.sampled_from([16, "1x32", "16x16", "row", "tensor"]),
+        "scale": st.sampled_from(["fp32", "e4m3", "e8m0-even"]),
+        "bf16_layers": st.just(["*.down"]),
+        "bf16_last": st.just(0.25),
+        "pad": st.booleans(),
+    },
 )
-RECIPES = st.sampled_from(["bf16", "e2m1-ref", "ufp4", "e4m3"]) | OWN_RECIPES
+OWN_FORMATS = st.lists(st.integers(1, 40), min_size=1, max_size=6, unique=True).map(
+    lambda steps: {"format": {"name": "mine", "magnitudes": [0.0, *map(float, sorted(steps))]}}
+)
+FULL_RECIPES = st.fixed_dictionaries(
+    {
+        "name": st.just("full"),
+        "fprop": st.fixed_dictionaries(
+            {"x": st.fixed_dictionaries({"format": st.sampled_from(["e2m1", "int8"])})},
+            optional={"rht": st.fixed_dictionaries({"size": st.sampled_from([8, 32])})},
+        ),
+    },
+    optional={
+        "wgrad": st.just({"dy": {"format": "e2m1", "rounding": "sr", "random_bits": 16}}),
+        "pad": st.just(True),
+    },
+)
+EXEMPT_PRESETS = st.fixed_dictionaries(
+    {"preset": st.sampled_from(["ufp4", "nvfp4"])}, optional={"bf16_layers": st.just(["*.up"])}
+)
+RECIPES = st.one_of(
+    st.sampled_from(["bf16", "e2m1-ref", "ufp4", "e4m3", "fp16", "int8"]),
+    OWN_RECIPES,
+    OWN_FORMATS,
+    FULL_RECIPES,
+    EXEMPT_PRESETS,
+)
 SEEDS = st.integers(0, 3) | st.fixed_dictionaries(
     {"init": st.integers(4, 9)}, optional={"data": st.integers(4, 9), "sr": st.integers(4, 9)}
 )
@@ -69,7 +111,7 @@ SPECS = st.fixed_dictionaries(
     {
         "name": st.from_regex(r"[a-z0-9][a-z0-9-]{0,10}", fullmatch=True),
         "models": st.lists(MODELS, min_size=1, max_size=3, unique_by=_written),
-        "recipes": st.lists(RECIPES, min_size=1, max_size=4, unique_by=_meaning),
+        "recipes": st.lists(RECIPES, min_size=1, max_size=4, unique_by=(_meaning, _name)),
         "budgets": st.lists(BUDGETS, min_size=1, max_size=3, unique=True),
         "seeds": st.lists(SEEDS, min_size=1, max_size=3, unique_by=_written),
         "tokenizer": st.just("byte") | st.fixed_dictionaries({"bpe": st.integers(258, 1024)}),

@@ -5,7 +5,9 @@ from math import prod
 import pytest
 
 from kernels.formats import E2M1, INT4
-from kernels.recipes import BF16_RECIPE, PRESETS, Gemm, Operand, Recipe, Rule
+from kernels.operands import Operand
+from kernels.presets import PRESETS
+from kernels.recipes import BF16_RECIPE, Gemm, Recipe, Rht, Rule
 from sweeps.counts import (
     count_parameters,
     flops_per_token,
@@ -106,3 +108,8 @@ def test_quantized_elements_count_operands_once_and_transformed_ones_twice():
         rules=(Rule(pattern="blocks.0.*", quantize=False),),
     )
     assert elements(exempt) == pytest.approx(inside / 2)
+    rotated = Recipe(name="r", fprop=Gemm(left=Operand(grid=E2M1), rht=Rht()))
+    assert elements(rotated) == pytest.approx(2 * inside + weights)
+    halved = Recipe(name="h", fprop=Gemm(left=Operand(grid=E2M1)), exempt_last=0.5)
+    assert elements(halved) == pytest.approx(inside / 2)
+    assert elements(PRESETS["fp16"]) == 0

@@ -3,7 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from kernels.recipes import BF16_RECIPE, PRESETS
+from kernels.presets import PRESETS
+from kernels.recipes import BF16_RECIPE
 from sweeps.gaps import pair
 from sweeps.headline import Ranking, headline, rank
 from sweeps.records import RunRecord

@@ -19,7 +19,7 @@ def planned(**changes) -> Plan:
     return expand(parse_spec(mapping(**changes)), CORPUS)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(written=SPECS)
 def test_any_spec_expands_the_same_twice_and_whatever_the_order_of_its_keys(written):
     spec = parse_spec(written)
@@ -29,7 +29,7 @@ def test_any_spec_expands_the_same_twice_and_whatever_the_order_of_its_keys(writ
     assert expand(parse_spec(turned), CORPUS) == plan
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(written=SPECS)
 def test_every_quantized_cell_has_a_baseline_that_differs_in_the_recipe_alone(written):
     plan = expand(parse_spec(written), CORPUS)
@@ -43,7 +43,7 @@ def test_every_quantized_cell_has_a_baseline_that_differs_in_the_recipe_alone(wr
         assert (partner.run_id, cell.horizon) in baselines
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(written=SPECS)
 def test_runs_are_distinct_and_are_those_of_the_cells(written):
     plan = expand(parse_spec(written), CORPUS)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kernels.formats import E4M3
-from kernels.recipes import compose
+from kernels.presets import compose
 from sweeps.errors import InputError
 from sweeps.measured import distinct, measured
 from tests.sweeps.made_runs import made_run, made_spec

@@ -49,30 +49,6 @@ MISTAKES = [
     ({"models": [MODEL, MODEL | {"name": "b"}]}, "models[1]", "b", "is the same as models[0]"),
     ({"models": [MODEL | {"name": "b"}, MODEL | {"name": "b", "layers": 1}]}, "models[1].name", "b",
      "names models[0] as well"),
-    ({"recipes": []}, "recipes", "", "needs at least one recipe, or a grid"),
-    ({"recipes": "bf16"}, "recipes", "bf16", "must be a list"),
-    ({"recipes": ["bf61"]}, "recipes[0]", "bf61", "the presets are bf16, e2m1-ref, ufp4"),
-    ({"recipes": [4]}, "recipes[0]", "4", "of keys to values, or the name of a preset"),
-    ({"recipes": [{"format": "int5"}]}, "recipes[0].format", "int5", "choose one of e2m1"),
-    ({"recipes": [{"format": "bf16"}]}, "recipes[0].format", "bf16", "bf16 is a recipe by itself"),
-    ({"recipes": [{"format": "int4", "rht": ["x"]}]}, "recipes[0].rht[0]", "x",
-     "must be 'fprop', 'dgrad' or 'wgrad'"),
-    ({"recipes": [{"format": "int4", "rht": "wgrad"}]}, "recipes[0].rht", "wgrad", "be a list"),
-    ({"recipes": [{"format": "int4", "sr": ["dy", "dy"]}]}, "recipes[0].sr", '["dy", "dy"]',
-     "names something twice"),
-    ({"recipes": [OWN | {"block": 24}]}, "recipes[0].block", "24", "must be a multiple of 16"),
-    ({"recipes": [OWN | {"rht_size": 12}]}, "recipes[0].rht_size", "12", "must be 4, 8, 16"),
-    ({"recipes": [OWN | {"rht_size": 32}]}, "recipes[0]",
-     '{"format": "int4", "rht": ["wgrad"], "rht_size": 32}', "does not divide the block 16"),
-    ({"recipes": [OWN | {"bf16_layers": ["block0*"]}]}, "recipes[0].bf16_layers", "block0*",
-     "matches no layer"),
-    ({"recipes": [OWN | {"name": "bf16"}]}, "recipes[0].name", "bf16", "the name of a preset"),
-    ({"recipes": ["ufp4", {"format": "int4", "rht": ["wgrad", "fprop", "dgrad"], "sr": ["dy"]}]},
-     "recipes[1]", "int4-rht.fprop.dgrad.wgrad-sr.dy", "is the same as recipes[0]"),
-    ({"grid": {"format": ["int4", "e1m2"]}}, "grid.format[1]", "e1m2", "same as grid.format[0]"),
-    ({"grid": {"format": ["int4"], "rht": [[], ["wgrad"], ["wgrad"]]}}, "grid.rht[2]",
-     '["wgrad"]', "is the same as grid.rht[1]"),
-    ({"grid": {"format": ["int4"], "sr": [["dy"], "x"]}}, "grid.sr[1]", "x", "must be a list"),
     ({"budgets": []}, "budgets", "[]", "needs at least 1"),
     ({"budgets": "1Mtok"}, "budgets", "1Mtok", "must be a list"),
     ({"budgets": ["20"]}, "budgets[0]", "20", "has no unit; write it with one of tok, ktok"),
@@ -151,21 +127,6 @@ def test_the_notebook_object_is_refused_in_the_same_words():
         SweepSpec.model_validate([1])
 
 
-def test_a_layer_that_stays_in_bf16_needs_no_whole_blocks():
-    odd = MODEL | {"mlp_width": 104}
-    exempt = {"format": "int4", "bf16_layers": ["*.mlp.*"]}
-    parse_spec(mapping(models=[odd], recipes=[exempt]))
-    with pytest.raises(SpecError, match="mlp_width = 104"):
-        parse_spec(mapping(models=[odd], recipes=[exempt | {"bf16_layers": ["*.up"]}]))
-
-
-def test_tokens_of_a_batch_must_hold_whole_blocks():
-    section = train(context=24, batch="1032tok")
-    parse_spec(mapping(train=section, recipes=["bf16"]))
-    with pytest.raises(SpecError, match=r"train.batch = 1032tok: not divisible by the block 16"):
-        parse_spec(mapping(train=section))
-
-
 def test_a_sweep_too_large_to_plan_is_refused_before_anything_is_laid_out():
     with pytest.raises(SpecError, match="makes 200000 cells; at most 100000"):
         parse_spec(mapping(budgets=[f"{n}Mtok" for n in range(1, 101)], seeds=list(range(1000))))
@@ -175,14 +136,31 @@ def test_a_sweep_too_large_to_plan_is_refused_before_anything_is_laid_out():
 
 
 @pytest.mark.parametrize("key", ["<", "<text>", "<mapping>", "", "a.b", "[0]", "é"])
-@pytest.mark.parametrize("section", [None, "train", "models", "seeds", "recipes"])
+@pytest.mark.parametrize(
+    "section",
+    [
+        *(None, "train", "models", "seeds", "tokenizer", "eval", "diagnostics", "grid"),
+        *("recipes", "preset", "format", "gemms", "gemm", "operand", "rht"),
+    ],
+)
 def test_an_unknown_key_is_named_whatever_it_looks_like(key, section):
+    x = {"format": "int4", key: 1}
     places: dict[str | None, dict[str, Any]] = {
         None: {key: 1},
         "train": {"train": {**train(), key: 1}},
         "models": {"models": [{"layers": 1, "width": 32, "heads": 2, key: 1}]},
         "seeds": {"seeds": [{"init": 0, key: 1}]},
         "recipes": {"recipes": [{"format": "int4", key: 1}]},
+        "preset": {"recipes": [{"preset": "ufp4", key: 1}]},
+        "format": {"recipes": [{"format": {"name": "m", "magnitudes": [0, 1], key: 1}}]},
+        "gemms": {"recipes": [{"name": "m", "fprop": {"x": {"format": "int4"}}, key: 1}]},
+        "gemm": {"recipes": [{"name": "m", "wgrad": {"x": {"format": "int4"}, key: 1}}]},
+        "operand": {"recipes": [{"name": "m", "dgrad": {"w": x}}]},
+        "rht": {"recipes": [{"name": "m", "dgrad": {"w": {"format": "int4"}, "rht": {key: 1}}}]},
+        "grid": {"grid": {"format": ["int4"], key: 1}},
+        "diagnostics": {"diagnostics": {"every": 3, key: 1}},
+        "tokenizer": {"tokenizer": {"bpe": 512, key: 1}},
+        "eval": {"eval": {key: 1}},
     }
     with pytest.raises(SpecError) as caught:
         parse_spec(mapping(**places[section]))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernels.recipes import PRESETS
+from kernels.presets import PRESETS
+from kernels.verdict import Preflight
 from orchestrator.executor import AttemptKey, Ended, Executor, Report, Task, Watch
 from orchestrator.states import Reason
 from sweeps import corpus
@@ -144,10 +145,12 @@ class ExecutorContract:
     def bench(self, executor: Executor, tmp_path: Path) -> Bench:
         return Bench.over_text(executor, tmp_path)
 
-    def test_a_run_reports_its_steps_then_its_endpoint_and_is_completed(self, bench):
+    def test_a_run_reports_its_preflight_its_steps_then_its_endpoint_and_is_completed(self, bench):
         key = bench.launch(bench.task())
         assert bench.ending(key).reason is Reason.COMPLETED
-        *steps, last = bench.stored[key]
+        first, *steps, last = bench.stored[key]
+        assert isinstance(first, Preflight)
+        assert first.passed, first.failure
         assert isinstance(last, Endpoint)
         assert last.tokens == SHORT
         assert all(isinstance(event, StepMetrics) for event in steps)
@@ -171,7 +174,7 @@ class ExecutorContract:
     def test_two_runs_train_at_the_same_time(self, bench):
         first = bench.launch(bench.task(seed=1, horizons=(LONG,)))
         second = bench.launch(bench.task(seed=2, horizons=(LONG,)))
-        bench.until(lambda: bench.stored[first] and bench.stored[second])
+        bench.until(lambda: bench.points(first) and bench.points(second))
         assert not bench.endings
         assert bench.points(first)[0] != bench.points(second)[0]
         bench.executor.cancel(first)
@@ -182,7 +185,7 @@ class ExecutorContract:
         free = bench.executor.free_slots()
         assert free == 2
         key = bench.launch(bench.task(horizons=(LONG,)))
-        bench.until(lambda: bench.stored[key])
+        bench.until(lambda: bench.points(key))
         assert bench.executor.free_slots() == 1
         bench.executor.cancel(key)
         bench.ending(key)
@@ -199,7 +202,7 @@ class ExecutorContract:
         bench.stored.clear()
         task = replace(bench.task(seed=3, horizons=(SHORT, 200 * BATCH)), attempt=2)
         first = bench.launch(task)
-        bench.until(lambda: len(bench.stored[first]) > 2)
+        bench.until(lambda: len(bench.points(first)) > 2)
         bench.executor.cancel(first)
         bench.executor.cancel(first)
         if bench.ending(first).reason is Reason.COMPLETED:
@@ -245,7 +248,7 @@ class ExecutorContract:
 
     def test_one_failing_run_leaves_the_other_alone(self, bench):
         good = bench.launch(bench.task(seed=1, horizons=(LONG,)))
-        bench.until(lambda: bench.stored[good])
+        bench.until(lambda: bench.points(good))
         bad = bench.launch(bench.task(seed=2, horizons=(BATCH + 1,)))
         assert bench.ending(bad).reason is Reason.INVALID_RUN
         seen = len(bench.stored[good])

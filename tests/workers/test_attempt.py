@@ -10,7 +10,7 @@ import torch
 from kernels.recipes import BF16_RECIPE
 from orchestrator.executor import Task
 from orchestrator.states import Reason
-from sweeps.errors import CheckpointError, InputError, SpecError, StorageError
+from sweeps.errors import CheckpointError, InputError, PreflightError, SpecError, StorageError
 from sweeps.metrics import Diverged, StepMetrics, TrainEvent
 from sweeps.runspec import (
     CorpusKind,
@@ -163,6 +163,7 @@ def test_divergence_is_the_ending_even_when_a_stop_was_asked(tmp_path):
         (InputError("corpus 'x' is empty"), Reason.INVALID_RUN, "corpus 'x' is empty"),
         (SpecError(), Reason.INVALID_RUN, None),
         (CheckpointError("foreign"), Reason.INVALID_RUN, "foreign"),
+        (PreflightError("rht: off by 1"), Reason.PREFLIGHT_FAILED, "rht: off by 1"),
         (ValueError("a\nb"), Reason.TRAINING_ERROR, "ValueError: a"),
         (SystemExit(3), Reason.TRAINING_ERROR, "SystemExit: 3"),
     ],

@@ -17,7 +17,9 @@ HORIZON, BRANCH = 20 * BATCH, 16 * BATCH
 
 
 def open_folder(folder: Path, attempt: int = 1, run_id: str = RUN) -> Checkpoints:
-    return Checkpoints(folder, run_id=run_id, batch_tokens=BATCH, attempt=attempt)
+    checkpoints = Checkpoints(folder, run_id=run_id, batch_tokens=BATCH, attempt=attempt)
+    checkpoints.claim()
+    return checkpoints
 
 
 def state(step: int, horizon: int | None = None, seconds: float = 1.5) -> State:
@@ -227,3 +229,60 @@ def test_a_broken_attempt_file_is_named(tmp_path):
     (tmp_path / "attempt").write_text("one")
     with pytest.raises(StorageError, match="attempt holds 'one', not the number of an attempt"):
         open_folder(tmp_path)
+
+
+def test_the_weights_of_an_endpoint_stay_when_its_branch_goes(tmp_path):
+    folder = open_folder(tmp_path)
+    folder.save(state(18, HORIZON))
+    folder.keep_weights(state(20, HORIZON))
+    folder.record(endpoint(HORIZON), seconds=3.0)
+    assert names(tmp_path) == {f"endpoint-{HORIZON}"}
+    found = open_folder(tmp_path, attempt=2).weights(HORIZON)
+    assert found.position == Position(horizon=HORIZON, step=20)
+    assert list(found.tensors) == ["weight.a"]
+    assert found.tensors["weight.a"].tolist() == [20.0] * 50
+    assert open_folder(tmp_path, attempt=2).latest(HORIZON, BRANCH) is None
+
+
+@pytest.mark.parametrize("spoil", [truncate, flip_a_bit], ids=["truncated", "flipped"])
+def test_damaged_weights_are_refused(tmp_path, spoil):
+    folder = open_folder(tmp_path)
+    folder.keep_weights(state(20, HORIZON))
+    name = tmp_path / f"endpoint-{HORIZON}"
+    spoil(name.with_suffix(".safetensors"), name.with_suffix(".json"))
+    with pytest.raises(
+        CheckpointError, match=rf"endpoint-{HORIZON}.safetensors refused: (it is trunc|its check)"
+    ):
+        folder.weights(HORIZON)
+
+
+def test_weights_that_were_not_kept_are_told(tmp_path):
+    with pytest.raises(CheckpointError, match=f"holds no weights of the endpoint at {HORIZON} tok"):
+        open_folder(tmp_path).weights(HORIZON)
+
+
+def test_the_newest_state_is_that_of_the_most_steps_and_sound(tmp_path):
+    folder = open_folder(tmp_path)
+    assert folder.newest() is None
+    folder.save(state(16), keep=True)
+    folder.save(state(18, HORIZON))
+    folder.keep_weights(state(20, HORIZON))
+    newest = folder.newest()
+    assert newest is not None
+    assert newest.position == Position(horizon=HORIZON, step=18)
+    truncate(tmp_path / f"branch-{HORIZON}-000000018.safetensors", tmp_path)
+    fallen_back = folder.newest()
+    assert fallen_back is not None
+    assert fallen_back.position == Position(horizon=None, step=16)
+
+
+def test_a_reader_claims_nothing_and_writes_nothing(tmp_path):
+    open_folder(tmp_path, attempt=1).save(state(3))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    reader = Checkpoints(tmp_path, run_id=RUN, batch_tokens=BATCH)
+    assert reader.newest() is not None
+    with pytest.raises(ConflictError):
+        reader.save(state(4))
+    with pytest.raises(ConflictError):
+        reader.keep_weights(state(20, HORIZON))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

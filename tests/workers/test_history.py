@@ -36,11 +36,19 @@ def test_means_are_over_the_steps_asked_for():
     assert (means.loss, means.gradient_norm) == (3.0, 40.0)
 
 
+def test_a_skipped_step_counts_for_the_loss_and_not_for_the_norm():
+    history = filled([(1.0, 10.0), (2.0, 0.0), (3.0, 20.0), (4.0, 0.0)])
+    history.settle()
+    means = history.means(0, 4)
+    assert (means.loss, means.gradient_norm) == (2.5, 15.0)
+    assert history.means(3, 4).gradient_norm == 0.0
+
+
 @pytest.mark.parametrize(
     ("row", "what"),
     [
-        ((math.nan, 1.0), "training loss is nan at step 3"),
-        ((1.0, math.inf), "gradient norm is inf at step 3"),
+        ((math.nan, 1.0), "training loss became nan at step 3"),
+        ((1.0, math.inf), "gradient norm became inf at step 3"),
     ],
 )
 def test_the_first_step_that_is_not_finite_is_named(row, what):
@@ -52,6 +60,9 @@ def test_the_first_step_that_is_not_finite_is_named(row, what):
         history.settle()
     assert str(caught.value) == what
     assert caught.value.step == 3
+    assert str(caught.value.at("head, dgrad operand dy is not finite")) == (
+        f"{what}: head, dgrad operand dy is not finite"
+    )
 
 
 def test_a_restored_history_is_the_same_to_the_bit():

@@ -7,8 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from kernels.linear import QuantLinear, Streams
-from kernels.recipes import PRESETS, Rule
+from kernels.linear import QuantLinear, bf16_forward
+from kernels.presets import PRESETS
+from kernels.recipes import Carrier, Rule
+from kernels.streams import Streams
 from sweeps.counts import linear_layers, non_embedding_parameters
 from sweeps.runspec import Mlp, ModelShape
 from workers.model import Decoder, RMSNorm, rotate, rotations
@@ -80,6 +82,63 @@ def test_a_recipe_with_rules_exempts_the_layers_that_they_name():
     assert {name for name, is_bf16 in active.items() if is_bf16} == {
         name for name in active if name.startswith("blocks.1.") or name == "head"
     }
+
+
+def quantized_blocks(model: Decoder) -> set[int]:
+    return {
+        int(layer.name.split(".")[1])
+        for layer in model.modules()
+        if isinstance(layer, QuantLinear) and layer.active.is_quantized
+    }
+
+
+def test_the_first_and_last_blocks_that_a_recipe_exempts_stay_in_the_carrier():
+    shape = replace(SHAPES[Mlp.SWIGLU], num_layers=8)
+    recipe = replace(PRESETS["ufp4"], exempt_first=0.25, exempt_last=0.125, carrier=Carrier.FP16)
+    model = Decoder(shape, VOCABULARY, CONTEXT, recipe, Streams(sr=0, rht=0))
+    assert quantized_blocks(model) == {2, 3, 4, 5, 6}
+    assert {layer.carrier for layer in model.modules() if isinstance(layer, QuantLinear)} == {
+        torch.float16
+    }
+
+
+def carriers_within(model: Decoder) -> set[torch.dtype]:
+    """Types of all that linear layers take and give in a pass."""
+    found: set[torch.dtype] = set()
+
+    def look(_: torch.nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        found.update((inputs[0].dtype, output.dtype))
+
+    layers = [module for module in model.modules() if isinstance(module, QuantLinear)]
+    handles = [layer.register_forward_hook(look) for layer in layers]
+    with torch.no_grad():
+        assert model(tokens()).dtype is torch.float32
+    for handle in handles:
+        handle.remove()
+    return found
+
+
+def test_activations_are_of_the_recipes_carrier_and_of_bf16_where_that_is_asked_for():
+    model = decoder(recipe="fp16")
+    assert carriers_within(model) == {torch.float16}
+    with bf16_forward(model):
+        assert carriers_within(model) == {torch.bfloat16}
+        with torch.no_grad():
+            assert torch.equal(model(tokens()), decoder(recipe="bf16")(tokens()))
+    assert carriers_within(model) == {torch.float16}
+
+
+@pytest.mark.parametrize("mlp", list(Mlp))
+def test_fp16_is_closer_to_the_formulas_than_bf16(mlp):
+    expected = by_hand(decoder(SHAPES[mlp]), SHAPES[mlp], tokens().numpy())
+
+    def deviation(recipe: str) -> float:
+        with torch.no_grad():
+            logits = decoder(SHAPES[mlp], recipe)(tokens()).numpy()
+        return float(np.abs(logits - expected).max() / np.abs(expected).max())
+
+    assert deviation("fp16") < 0.003
+    assert deviation("fp16") < deviation("bf16") / 3
 
 
 @pytest.mark.parametrize("mlp", list(Mlp))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from sweeps.runspec import Training
 from workers.optim import Optimizer
@@ -21,6 +21,7 @@ TRAINING = Training(
     gradient_clip=4.0,
 )
 STEPS = 12
+TAKE, SKIP = torch.tensor(0.0), torch.tensor(1.0)
 
 
 class Two(nn.Module):
@@ -38,12 +39,13 @@ def gradients(step: int) -> list[np.ndarray]:
     return [generator.normal(size=(3, 5)), generator.normal(size=4)]
 
 
-def advance(model: Two, optimizer: Optimizer, steps: range) -> list[float]:
+def advance(model: Two, optimizer: Optimizer, steps: range, skip: Tensor = TAKE) -> list[float]:
     norms = []
     for step in steps:
         for weight, gradient in zip(model.parameters(), gradients(step), strict=True):
             weight.grad = torch.tensor(gradient, dtype=torch.float32)
-        norms.append(optimizer.step(0.02 / (1 + step)).item())
+        norms.append(optimizer.clip().item())
+        optimizer.update(0.02 / (1 + step), skip)
     return norms
 
 
@@ -86,10 +88,32 @@ def test_decay_shrinks_matrices_and_leaves_gains():
     assert model.matrix.norm() < twin.matrix.norm()
 
 
-def test_gradients_are_gone_after_a_step():
+@pytest.mark.parametrize("skip", [TAKE, SKIP])
+def test_gradients_are_gone_after_a_step(skip):
     model = Two()
-    advance(model, Optimizer(model, TRAINING), range(1))
+    advance(model, Optimizer(model, TRAINING), range(1), skip)
     assert all(weight.grad is None for weight in model.parameters())
+
+
+def test_a_skipped_step_leaves_no_trace():
+    model, twin = Two(), Two()
+    optimizer = Optimizer(model, TRAINING)
+    advance(model, optimizer, range(3))
+    advance(model, optimizer, range(90, 92), SKIP)
+    advance(model, optimizer, range(3, 6))
+    advance(twin, Optimizer(twin, TRAINING), range(6))
+    assert all(map(torch.equal, model.parameters(), twin.parameters()))
+
+
+def test_a_gradient_that_is_not_finite_does_no_harm_when_it_is_skipped():
+    model, twin = Two(), Two()
+    optimizer = Optimizer(model, TRAINING)
+    for weight in model.parameters():
+        weight.grad = torch.full_like(weight, torch.nan)
+    assert optimizer.clip().isnan()
+    optimizer.update(0.1, SKIP)
+    assert all(map(torch.equal, model.parameters(), twin.parameters()))
+    assert all(not moment.any() for moment in optimizer.moments().values())
 
 
 def test_restored_moments_continue_bit_for_bit():
@@ -100,7 +124,7 @@ def test_restored_moments_continue_bit_for_bit():
         for ours, theirs in zip(twin.parameters(), model.parameters(), strict=True):
             ours.copy_(theirs)
     moments = {name: value.clone() for name, value in optimizer.moments().items()}
-    fresh.restore(moments, step=5)
+    fresh.restore(moments, updates=5)
     advance(model, optimizer, range(5, STEPS))
     advance(twin, fresh, range(5, STEPS))
     assert all(map(torch.equal, model.parameters(), twin.parameters()))
@@ -128,7 +152,8 @@ model = torch.nn.Linear(2, 2)
 training = Training(context=1, batch_tokens=1, learning_rate=0.1, warmup_tokens=0)
 optimizer = Optimizer(model, training)
 model(torch.ones(1, 2)).sum().backward()
-optimizer.step(0.1)
+optimizer.clip()
+optimizer.update(0.1, torch.zeros(()))
 assert "torch._dynamo" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True)

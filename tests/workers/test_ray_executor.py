@@ -94,20 +94,20 @@ def inside(key: AttemptKey, question: str) -> object:
 def test_a_killed_worker_is_lost_and_the_next_attempt_goes_on(bench):
     task = bench.task(horizons=(LONG,))
     first = bench.launch(task)
-    bench.until(lambda: bench.stored[first])
+    bench.until(lambda: bench.points(first))
     pid = inside(first, "os.getpid()")
     assert isinstance(pid, int)
     os.kill(pid, signal.SIGKILL)
     assert bench.ending(first).reason is Reason.WORKER_LOST
     bench.until(lambda: bench.executor.free_slots() == 2)
     second = bench.launch(replace(task, attempt=2))
-    bench.until(lambda: bench.stored[second])
+    bench.until(lambda: bench.points(second))
 
 
 def test_each_worker_has_its_share_of_the_cores_and_the_terminal_is_left_alone(bench):
     task = bench.task(horizons=(LONG,))
     key = bench.launch(task)
-    bench.until(lambda: bench.stored[key])
+    bench.until(lambda: bench.points(key))
     cores = len(os.sched_getaffinity(0))
     assert inside(key, "torch.get_num_threads()") == max(1, cores // 2)
     inside(key, "os.write(1, b'printed by a library') and os.write(2, b'complained')")
@@ -129,11 +129,11 @@ def test_a_worker_outlives_its_driver_and_the_next_one_hears_everything(bench, t
     short, long = (task.key for task in tasks)
     bench.stored |= {short: [], long: []}
     assert bench.ending(short).reason is Reason.COMPLETED
-    *steps, last = bench.stored[short]
+    _preflight, *steps, last = bench.stored[short]
     assert [event.tokens for event in steps] == list(range(BATCH, SHORT + 1, BATCH))
     assert all(isinstance(event, StepMetrics) for event in steps)
     assert isinstance(last, Endpoint)
-    bench.until(lambda: bench.stored[long])
+    bench.until(lambda: bench.points(long))
     bench.executor.cancel(long)
     assert bench.ending(long).reason is Reason.INTERRUPTED
 
@@ -141,12 +141,12 @@ def test_a_worker_outlives_its_driver_and_the_next_one_hears_everything(bench, t
 def test_launching_again_adopts_the_worker_and_a_higher_attempt_ends_it(bench):
     task = bench.task(horizons=(LONG,))
     first = bench.launch(task)
-    bench.until(lambda: bench.stored[first])
+    bench.until(lambda: bench.points(first))
     pid = inside(first, "os.getpid()")
     bench.executor.launch(task)
     assert inside(first, "os.getpid()") == pid
     second = bench.launch(replace(task, attempt=2))
-    bench.until(lambda: bench.stored[second])
+    bench.until(lambda: bench.points(second))
     assert bench.endings[first].reason is Reason.WORKER_LOST
 
 

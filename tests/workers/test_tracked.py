@@ -1,24 +1,35 @@
 import math
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from kernels.verdict import Preflight
 from orchestrator.states import State
+from orchestrator.store import Store
 from sweeps.metrics import StepMetrics
 from sweeps.records import Outcome, RunRecord
-from tests.orchestrator.values import BATCH, endpoint, plan_of, step
-from workers.tracked import STATUS, new_points
+from tests.orchestrator.values import (
+    BATCH,
+    START,
+    diagnosis,
+    endpoint,
+    plan_of,
+    preflight,
+    step,
+)
+from workers.tracked import STATUS, new_points, tags
 
 SHORT, LONG = 40960, 81920
 
 
-def record(*curve: StepMetrics) -> RunRecord:
+def record(*curve: StepMetrics, horizons: tuple[int, ...] = (SHORT, LONG)) -> RunRecord:
     run = plan_of().runs[0]
     return RunRecord(
         spec=run.spec,
         N=run.N,
         flops_per_token=run.flops_per_token,
-        horizons=(SHORT, LONG),
+        horizons=horizons,
         outcome=Outcome.WAITING,
         endpoints=(endpoint(SHORT),),
         curve=curve,
@@ -58,6 +69,79 @@ def test_an_endpoint_comes_when_its_branch_was_trained():
 def test_values_that_are_not_finite_are_left_out(value):
     (point, _) = new_points(record(replace(step(BATCH), loss=value)), {})
     assert set(point.metrics) == {"learning_rate", "gradient_norm", "tokens_per_second"}
+
+
+def test_a_diagnosis_names_every_number_of_every_layer_once():
+    told = diagnosis(BATCH)
+    (*_, point) = new_points(record(), {}, [told])
+    layer = told.layers[0]
+    start = f"numerics/{layer.layer}"
+    one, product, motion = layer.operands[0], layer.products[0], layer.motion
+    assert point.tokens == BATCH
+    assert product.sqnr is None
+    assert motion is not None
+    assert point.metrics == {
+        f"{start}/fprop/x/sqnr": one.rotated.sqnr,
+        f"{start}/fprop/x/sqnr_plain": one.plain.sqnr,
+        f"{start}/fprop/x/sqnr_rht": one.rotated.sqnr,
+        f"{start}/fprop/x/gain": one.rotated.gain,
+        f"{start}/fprop/x/utilisation": one.rotated.utilisation,
+        f"{start}/fprop/x/crest_factor": one.rotated.crest_factor,
+        f"{start}/fprop/x/underflow": one.rotated.underflow,
+        f"{start}/fprop/x/saturation": one.rotated.saturation,
+        f"{start}/fprop/gain": product.gain,
+        f"{start}/weight/flips": motion.flips,
+        f"{start}/weight/oscillations": motion.oscillations,
+        f"{start}/weight/mismatch": motion.mismatch,
+    }
+
+
+def test_an_operand_is_told_as_its_gemm_multiplies_it():
+    def told(*, rotates: bool) -> float:
+        found = diagnosis(BATCH, sqnr=31.0)
+        layer = found.layers[0]
+        operand = replace(layer.operands[0], rotates=rotates)
+        layers = (replace(layer, operands=(operand,)),)
+        (*_, point) = new_points(record(), {}, [replace(found, layers=layers)])
+        return point.metrics["numerics/blocks.0.mlp.down/fprop/x/sqnr"]
+
+    assert (told(rotates=False), told(rotates=True)) == (20.5, 31.0)
+
+
+def test_diagnoses_have_marks_of_their_own_on_each_path():
+    run = record(step(2 * BATCH))
+    given = [diagnosis(BATCH), diagnosis(2 * BATCH), diagnosis(BATCH, horizon=SHORT)]
+    found = [(point.path, point.tokens) for point in new_points(run, {"trunk": LONG}, given)]
+    paths = ("numerics_trunk", f"numerics_cooldown_{SHORT}")
+    assert found[-3:] == [(paths[0], BATCH), (paths[0], 2 * BATCH), (paths[1], BATCH)]
+    assert not list(new_points(run, {"trunk": LONG, **dict(found)}, given))
+
+
+def test_diagnoses_of_what_a_sweep_does_not_ask_for_are_left_out():
+    run = record(horizons=(SHORT,))
+    beyond = run.spec.branch_tokens(SHORT) + BATCH
+    given = [diagnosis(beyond), diagnosis(beyond, horizon=LONG), diagnosis(beyond, horizon=SHORT)]
+    diagnosed = [point.path for point in new_points(run, {}, given) if "numerics" in point.path]
+    assert diagnosed == [f"numerics_cooldown_{SHORT}"]
+
+
+def test_a_diagnosis_comes_when_its_step_was_trained():
+    run = record(step(BATCH), step(3 * BATCH), step(2 * BATCH, horizon=SHORT))
+    (*_, point) = new_points(run, {}, [diagnosis(2 * BATCH)])
+    assert point.seconds == step(BATCH).seconds
+
+
+def test_the_preflight_is_told_by_a_tag(tmp_path):
+    store = Store(f"sqlite:///{tmp_path / 'a.db'}", runs=tmp_path, lease=timedelta(seconds=60))
+    run = store.runs(store.submit(plan_of(), START).sweep_id)[0]
+    store.close()
+
+    def told(found: Preflight) -> str:
+        return tags(replace(run, preflight=found))["gridlaw.preflight"]
+
+    assert tags(run)["gridlaw.preflight"] == "none"
+    assert told(preflight()) == "cpu: C kernel, AVX2: passed"
+    assert told(preflight(failed="rht")) == "cpu: C kernel, AVX2: failed rht"
 
 
 def test_every_state_has_a_status_and_only_two_of_them_are_open():

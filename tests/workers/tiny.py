@@ -1,12 +1,13 @@
 """A corpus and a run small enough to train in a second, and the events of a training."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kernels.recipes import PRESETS
+from kernels.presets import PRESETS
+from kernels.verdict import Preflight
 from sweeps.corpus import describe
 from sweeps.metrics import Endpoint, StepMetrics, TrainEvent
 from sweeps.runspec import (
@@ -17,6 +18,7 @@ from sweeps.runspec import (
     TokenizerRef,
     Training,
 )
+from workers.data import Dataset, open_dataset
 from workers.train import train
 
 BATCH = 256
@@ -47,6 +49,10 @@ def tiny_spec(corpus: Path, recipe: str = "bf16", **training: Any) -> RunSpec:
     )
 
 
+def open_tiny(spec: RunSpec, cache: Path) -> Dataset:
+    return open_dataset(spec.corpus, spec.tokenizer, spec.training, spec.evaluation, cache)
+
+
 def start(
     spec: RunSpec,
     steps: list[int],
@@ -69,8 +75,12 @@ def start(
 
 
 def run(spec: RunSpec, steps: list[int], folder: Path, attempt: int = 1) -> list[TrainEvent]:
-    """All its events."""
-    return list(start(spec, steps, folder, attempt=attempt))
+    """All its events after the preflight."""
+    return after_preflight(start(spec, steps, folder, attempt=attempt))
+
+
+def after_preflight(events: Iterable[TrainEvent]) -> list[TrainEvent]:
+    return [event for event in events if not isinstance(event, Preflight)]
 
 
 def endpoints(events: list[TrainEvent]) -> list[Endpoint]:

@@ -1,0 +1,1 @@
+"""The checks of a preflight: each runs on a device and says what it saw there."""

@@ -1,0 +1,102 @@
+"""How the C kernel is compiled and cached, and what sanitizers say of it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernels import compiled
+from kernels.compiled import FLAGS, NATIVE
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = (*FLAGS, "-O0")
+pytestmark = pytest.mark.skipif(
+    not any(shutil.which(name) for name in ("cc", "gcc", "clang")), reason="no C compiler"
+)
+
+
+@pytest.fixture(scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def test_a_library_is_compiled_once_into_the_cache_of_the_user(own_cache: None) -> None:
+    first = compiled.build(QUICK)
+    stamp = first.stat().st_mtime_ns
+    assert compiled.build(QUICK) == first
+    assert first.stat().st_mtime_ns == stamp
+    assert first.parent == Path(os.environ["XDG_CACHE_HOME"]) / "gridlaw"
+
+
+@pytest.mark.parametrize("name", ["quantize.c", "scales.h"])
+def test_a_change_of_any_source_is_another_library(
+    own_cache: None, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (compiled.SOURCE, *compiled.SOURCE.parent.glob("*.h")):
+        shutil.copy(path, tmp_path)
+    before = compiled.build(QUICK)
+    monkeypatch.setattr(compiled, "SOURCE", tmp_path / "quantize.c")
+    assert compiled.build(QUICK) == before
+    with (tmp_path / name).open("a") as source:
+        source.write("/* another */\n")
+    assert compiled.build(QUICK) != before
+
+
+@pytest.mark.slow
+def test_processes_that_compile_at_once_end_with_one_valid_library(tmp_path: Path) -> None:
+    code = f"from kernels import compiled as c; c.load(c.build({QUICK})); print(c.build({QUICK}))"
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=ROOT, env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
+            stdout=subprocess.PIPE, text=True,
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    paths = {Path(process.communicate()[0].strip()) for process in started}
+    assert [process.returncode for process in started] == [0, 0, 0]
+    assert set((tmp_path / "gridlaw").iterdir()) == paths
+    assert len(paths) == 1
+
+
+@pytest.mark.slow
+def test_sanitizers_find_nothing_in_any_case(own_cache: None) -> None:
+    runtimes = [
+        Path(found.stdout.strip())
+        for name in ("libasan.so", "libubsan.so")
+        if (found := subprocess.run(
+            ["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=False
+        )).returncode == 0
+    ]  # fmt: skip
+    if len(runtimes) < 2 or not all(path.is_absolute() for path in runtimes):
+        pytest.skip("the compiler has no sanitizer runtime")
+    library = compiled.build(
+        (*FLAGS, NATIVE, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    )
+    code = f"""
+from pathlib import Path
+from kernels import compiled
+from kernels.native import Kernel
+from tests.kernels.drawn_cases import ALL_GRIDS, cases
+kernel = Kernel(compiled.load(Path({str(library)!r})))
+for grid in (*ALL_GRIDS.values(), None):
+    for case in cases(grid, 20):
+        case.call(kernel.fake_quantize)
+print("clean")
+"""
+    environment = {
+        "LD_PRELOAD": ":".join(map(str, runtimes)),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == "clean", done.stderr[-3000:]
