@@ -144,7 +144,7 @@ def _mxfp4(name: str, *, rht: Collection[str] = (), sr: Collection[str] = ()) ->
 def _nvfp4() -> Recipe:
     activation = Operand(grid=E2M1, scale=Scale.E4M3)
     weight = replace(activation, block=Block(along=16, across=16))
-    gradient = replace(activation, rounding=Rounding.SR, headroom=17 / 16)
+    gradient = replace(activation, rounding=Rounding.SR)
     return Recipe(
         name="nvfp4",
         fprop=Gemm(left=activation, right=weight),

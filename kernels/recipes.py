@@ -215,14 +215,16 @@ class Recipe:
 
     def warnings(self) -> tuple[str, ...]:
         """What can be written but is seldom meant, a sentence each."""
+        clipped: dict[tuple[str, Operand], list[str]] = {}
+        for gemm, word, operand in self.operands():
+            if operand.grid is not None and operand.rounding is Rounding.SR and operand.reach > 1:
+                clipped.setdefault((word, operand), []).append(gemm)
         return tuple(
-            f"recipe {self.name}: {gemm}'s {word} is rounded stochastically under scale "
-            f"{operand.scale}, whose elements reach up to {_above(operand.reach)} times the grid's "
-            "maximum; "
-            f"clipping is a bias that only headroom of {_above(operand.reach * operand.headroom)} "
-            "removes"
-            for gemm, word, operand in self.operands()
-            if operand.grid is not None and operand.rounding is Rounding.SR and operand.reach > 1
+            f"recipe {self.name} rounds {word} ({', '.join(gemms)}) stochastically under scale "
+            f"{operand.scale}, where elements reach {_above(operand.reach)} times the grid's "
+            "maximum and are clipped, which is a bias; headroom "
+            f"{_above(operand.reach * operand.headroom)} removes it"
+            for (word, operand), gemms in clipped.items()
         )
 
     def operands(self) -> tuple[tuple[str, str, Operand], ...]:

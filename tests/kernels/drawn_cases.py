@@ -89,10 +89,16 @@ def cases(grid: Grid | None, count: int, seed: int = 0) -> Iterator[Case]:
         )
 
 
+def scales_of(grid: Grid) -> tuple[Scale, ...]:
+    """The scales that a grid can have: the tensor scale over E4M3's must lie within FP32."""
+    relative = grid.maximum * 448 < 2.0**128
+    return tuple(scale for scale in Scale if relative or scale is not Scale.E4M3)
+
+
 def _operand(grid: Grid | None, draw: Random) -> Operand:
     if grid is None:
         return Operand()
-    block, scale = draw.choice(BLOCKS), draw.choice(tuple(Scale))
+    block, scale = draw.choice(BLOCKS), draw.choice(scales_of(grid))
     # Only these can be corrected, offered an alternative, or put under more than one FP32 scale.
     by_itself = block.across == 1 and block.along is not None and not scale.is_power_of_two
     correctable = by_itself and scale is not Scale.FP32_5BIT

@@ -9,6 +9,7 @@ import pytest
 from kernels.blocks import ROW, TENSOR, Block
 from kernels.formats import E2M1, E4M3, GRIDS, INT4
 from kernels.operands import Operand, Rounding, Scale, Source
+from kernels.presets import PRESETS
 from kernels.recipes import (
     BF16_RECIPE,
     RHT_SIZES,
@@ -240,11 +241,17 @@ def test_stochastic_rounding_that_clips_is_warned_of_with_the_headroom_that_suff
     drawn = Operand(grid=E2M1, scale=Scale.E8M0_FLOOR, rounding=Rounding.SR)
     recipe = Recipe(name="r", dgrad=Gemm(left=drawn, right=replace(drawn, scale=Scale.FP32)))
     (warning,) = recipe.warnings()
-    assert warning.startswith("recipe r: dgrad's dy is rounded stochastically under scale e8m0-f")
+    assert warning.startswith("recipe r rounds dy (dgrad) stochastically under scale e8m0-floor")
     assert "1.3334 times the grid's maximum" in warning
-    assert "headroom of 1.3334" in warning
+    assert "headroom 1.3334 removes it" in warning
     roomy = replace(recipe, dgrad=Gemm(left=replace(drawn, headroom=1.3334)))
     assert not roomy.warnings()
+
+
+def test_an_operand_that_clips_alike_in_two_gemms_is_warned_of_once() -> None:
+    (warning,) = PRESETS["nvfp4"].warnings()
+    assert "rounds dy (dgrad, wgrad) stochastically under scale e4m3" in warning
+    assert "headroom 1.0625 removes it" in warning
 
 
 def test_nearest_rounding_that_clips_and_eden_are_not_warned_of() -> None:

@@ -13,13 +13,19 @@ from kernels.hadamard import Rotation, random_signs, rotate
 from kernels.operands import Operand, Rounding, Scale
 from kernels.recipes import Signs
 from kernels.reference import fake_quantize
+from tests.kernels.drawn_cases import scales_of
 from tests.kernels.golden import oracle
 
 KEY = 0x0123456789ABCDEF
 IRREGULAR = Grid("irregular", (0.0, 0.1, 0.25, 1.0, 1.1, 5.0))
 GRIDS_TRIED = {**GRIDS, "irregular": IRREGULAR}
 RELATIVE = Operand(grid=E2M1, scale=Scale.E4M3)
-grids = pytest.mark.parametrize("grid", GRIDS_TRIED.values(), ids=GRIDS_TRIED)
+SCALED = {
+    f"{name}-{scale}": (grid, scale)
+    for name, grid in GRIDS_TRIED.items()
+    for scale in scales_of(grid)
+}
+scaled_grids = pytest.mark.parametrize(("grid", "scale"), SCALED.values(), ids=SCALED)
 
 
 def rotation(size: int, *, to_bf16: bool = False) -> Rotation:
@@ -59,8 +65,7 @@ def check(x: Tensor, operand: Operand, turned: Rotation | None = None, axis: int
     return values
 
 
-@grids
-@pytest.mark.parametrize("scale", Scale)
+@scaled_grids
 def test_each_grid_under_each_scale(grid: Grid, scale: Scale) -> None:
     for rounding in (Rounding.RTNE, Rounding.SR):
         check(spread(3, 32), Operand(grid=grid, rounding=rounding, scale=scale))
@@ -99,7 +104,7 @@ def test_magnitudes_near_both_ends_of_fp32(exponent: int, scale: Scale) -> None:
 
 
 @pytest.mark.parametrize("scale", [Scale.FP32, Scale.E4M3])
-@pytest.mark.parametrize("name", ["int4", "e4m3", "e3m0", "bf16"])
+@pytest.mark.parametrize("name", ["int4", "e4m3", "e3m0", "fp16"])
 def test_eden_on_further_grids(scale: Scale, name: str) -> None:
     operand = Operand(grid=GRIDS[name], scale=scale, rounding=Rounding.EDEN, headroom=17 / 16)
     check(spread(3, 70), operand)
@@ -165,8 +170,7 @@ def test_inf_stays_within_its_outer_elements(operand: Operand) -> None:
     assert torch.equal(values.isnan(), expected)
 
 
-@grids
-@pytest.mark.parametrize("scale", Scale)
+@scaled_grids
 def test_zero_and_tiny_blocks_become_zeros_with_their_signs(grid: Grid, scale: Scale) -> None:
     x = torch.zeros(3, 16)
     x[0, 3] = -0.0
