@@ -28,13 +28,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 @app.command(name="run")
 def run_quality(
     run: Run,
-    recipe: Annotated[
-        str | None,
+    recipes: Annotated[
+        list[str] | None,
         typer.Option(
             "--recipe",
             metavar="RECIPE",
-            help="Look at the run under this one: a name, or a mapping as in a sweep file "
-            "[default: the run's own].",
+            help="Look at the run under this one: a name, or a mapping as in a sweep file; may be "
+            "given several times [default: the run's own].",
             show_default=False,
         ),
     ] = None,
@@ -65,7 +65,7 @@ def run_quality(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print what a recipe does to the numbers in a run's newest checkpoint.
+    """Print what recipes do to the numbers in a run's newest checkpoint.
 
     For each layer, operand and GEMM: SQNR without and with RHT, gain, bucket utilisation, crest
     factor, underflow and saturation; output gains and their product over depth; how many weights
@@ -78,14 +78,19 @@ def run_quality(
 
     settings = load_settings(home=home)
     if is_logged:
-        if recipe or layers or out:
+        if recipes or layers or out:
             raise InputError(
                 "--logged measures nothing, so it takes no --recipe, --layers or --out"
             )
         numerics_run_verbs.logged(run, settings, as_json=as_json)
         return
     numerics_run_verbs.run(
-        run, settings, recipe=recipe, layers=tuple(layers or ["*"]), out=out, as_json=as_json
+        run,
+        settings,
+        recipes=tuple(recipes or ()),
+        layers=tuple(layers or ["*"]),
+        out=out,
+        as_json=as_json,
     )
 
 

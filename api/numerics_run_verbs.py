@@ -34,39 +34,44 @@ def run(
     word: str,
     settings: Settings,
     *,
-    recipe: str | None,
+    recipes: tuple[str, ...],
     layers: tuple[str, ...],
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Print what a recipe does to the numbers in a run's newest checkpoint."""
+    """Print what recipes do to the numbers in a run's newest checkpoint."""
     with reading(settings) as service:
         found = service.run(word)
-        chosen = _chosen(service, found, recipe)
+        chosen = _chosen(service, found, recipes)
         num_logged = len(service.diagnoses(found.run_id))
     place = _place(settings, found)
-    quality = ask(RunQuestion(run=place, recipe=chosen, layers=layers), RunQuality)
-    measured = MeasuredRecipe(recipe=chosen, layers=quality.layers)
+    qualities = [
+        ask(RunQuestion(run=place, recipe=recipe, layers=layers), RunQuality) for recipe in chosen
+    ]
+    measured = [
+        MeasuredRecipe(recipe=recipe, layers=quality.layers)
+        for recipe, quality in zip(chosen, qualities, strict=True)
+    ]
+    standing = _standing(found, qualities[0])
     if out is not None:
-        page = render(
-            [measured],
-            name=found.spec.label,
-            facts=[_standing(found, quality)],
-            made_at=datetime.now(UTC),
-        )
+        now = datetime.now(UTC)
+        page = render(measured, name=found.spec.label, facts=[standing], made_at=now)
         write_whole(out, page)
         typer.echo(f"Wrote {out}", err=True)
-    gains = gain_depth([measured]).gains
+    gains = [gain_depth([one]).gains for one in measured]
     if as_json:
-        print_json(
-            {**_told(found), "measured_under": chosen.name, **plain(quality), "gains": plain(gains)}
-        )
-    else:
-        lines = quality_lines(_standing(found, quality), chosen.name, quality.layers, gains)
+        rows = [
+            {"recipe": one.recipe.name, **plain(quality), "gains": plain(of_one)}
+            for one, quality, of_one in zip(measured, qualities, gains, strict=True)
+        ]
+        print_json({**_told(found), "measured": rows})
+        return
+    for one, of_one in zip(measured, gains, strict=True):
+        lines = quality_lines(standing, one.recipe.name, one.layers, of_one)
         print_lines(answer_console(), lines)
-        if num_logged:
-            count = plural(num_logged, "step")
-            print_lines(answer_console(), [f"--logged prints what {count} of its training showed."])
+    if num_logged:
+        count = plural(num_logged, "step")
+        print_lines(answer_console(), [f"--logged prints what {count} of its training showed."])
 
 
 def logged(word: str, settings: Settings, *, as_json: bool) -> None:
@@ -129,18 +134,21 @@ def ptq(
         print_lines(answer_console(), ptq_lines(found.spec.label, answer, gaps))
 
 
-def _chosen(service: Service, run: RunSummary, recipe: str | None) -> Recipe:
-    if recipe is not None:
-        chosen = recipe_in_words(recipe, service.recipes())
-        if not chosen.is_quantized:
-            raise InputError(f"recipe = {recipe}: quantizes nothing that could be measured")
+def _chosen(service: Service, run: RunSummary, words: tuple[str, ...]) -> tuple[Recipe, ...]:
+    if words:
+        chosen = _distinct(service, words)
+        for recipe in chosen:
+            if not recipe.is_quantized:
+                raise InputError(
+                    f"recipe = {recipe.name}: quantizes nothing that could be measured"
+                )
         return chosen
     if not run.spec.recipe.is_quantized:
         raise InputError(
             f"run {run.run_id} ({run.spec.label}) was trained without quantization; "
             "--recipe NAME says under which recipe to look at it"
         )
-    return run.spec.recipe
+    return (run.spec.recipe,)
 
 
 def _distinct(service: Service, words: tuple[str, ...]) -> tuple[Recipe, ...]:

@@ -77,10 +77,9 @@ def ask(gridlaw, trained, monkeypatch):
 def test_a_run_is_measured_under_its_own_recipe_and_drawn(ask, trained, tmp_path):
     said = ask("run", trained.ufp4[:6], "--json", "--out", tmp_path / "page.html")
     assert said.code == 0, said.err
-    found = json.loads(said.out)
-    assert (found["run_id"], found["recipe"], found["measured_under"]) == (
-        trained.ufp4, "ufp4", "ufp4"
-    )  # fmt: skip
+    run = json.loads(said.out)
+    (found,) = run["measured"]
+    assert (run["run_id"], run["recipe"], found["recipe"]) == (trained.ufp4, "ufp4", "ufp4")
     branch = round(LONG * 0.8 / 256)
     assert (found["horizon"], found["step"], found["measured_step"]) == (None, branch, branch + 3)
     assert [layer["layer"] for layer in found["layers"]] == [
@@ -98,6 +97,18 @@ def test_a_run_is_measured_under_its_own_recipe_and_drawn(ask, trained, tmp_path
     page = (tmp_path / "page.html").read_text()
     assert page.startswith("<!doctype html>")
     assert trained.ufp4 in page
+
+
+@pytest.mark.slow
+def test_one_page_compares_recipes_on_the_same_tensors(ask, trained, tmp_path):
+    asked = ("--recipe", "e2m1-ref", "--recipe", "ufp4", "--layers", "*.down")
+    said = ask("run", trained.bf16, *asked, "--json", "--out", tmp_path / "page.html")
+    assert said.code == 0, said.err
+    measured = json.loads(said.out)["measured"]
+    assert [one["recipe"] for one in measured] == ["e2m1-ref", "ufp4"]
+    crests = [one["layers"][0]["operands"][0]["plain"]["crest_factor"] for one in measured]
+    assert crests[0] == crests[1]
+    assert "Under e2m1-ref and ufp4." in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.slow

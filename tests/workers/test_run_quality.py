@@ -110,5 +110,7 @@ def test_a_run_that_diverges_from_its_checkpoint_on_is_told(home, corpus):
     first = start(hot, [10], folder)
     next(event for event in first if getattr(event, "step", 0) == 1)
     first.close()
-    with pytest.raises(GridlawError, match=f"{hot.run_id} diverges from here on: .* at step|finite"):
+    with pytest.raises(
+        GridlawError, match=f"{hot.run_id} diverges from here on: .* at step|finite"
+    ):
         ask(hot, folder, hot.recipe)
