@@ -17,7 +17,7 @@ from torch import Tensor
 from kernels.operands import CARRIED
 from kernels.recipes import BF16_RECIPE, Gemm, Recipe
 from kernels.streams import Streams
-from sweeps.errors import CheckpointError, InputError
+from sweeps.errors import CheckpointError
 from sweeps.run_questions import CastEndpoint, Difference, PtqAnswer, PtqQuestion, RunPlace
 from sweeps.runspec import RunSpec
 from workers.checkpoint import WEIGHT, Checkpoints, State
@@ -34,7 +34,7 @@ def cast_endpoints(question: PtqQuestion) -> PtqAnswer:
     """The cost of each recipe at each horizon.
 
     Raises:
-        InputError: If a recipe does not fit the model, or the corpus changed.
+        InputError: If the corpus changed.
         CheckpointError: If the weights of an endpoint are not there.
     """
     reader = _HeldOut(question.run)
@@ -69,13 +69,14 @@ def cast_endpoints(question: PtqQuestion) -> PtqAnswer:
 def forward_alone(recipe: Recipe, *, weights_only: bool) -> Recipe:
     """A recipe without its backward GEMMs, and on request with activations as the carrier has them.
 
-    The RHT stays as long as an operand needs it; it cancels in the product.
+    The RHT stays as long as an operand needs it; it cancels in the product. Tails are padded, since
+    the model was not laid out for the recipe.
     """
     left = CARRIED if weights_only else recipe.fprop.left
     fprop = Gemm(left=left, right=recipe.fprop.right)
     if fprop.is_quantized:
         fprop = replace(fprop, rht=recipe.fprop.rht)
-    return replace(recipe, fprop=fprop, dgrad=Gemm(), wgrad=Gemm(), loss_scaling=None)
+    return replace(recipe, fprop=fprop, dgrad=Gemm(), wgrad=Gemm(), loss_scaling=None, pad=True)
 
 
 class _HeldOut:
@@ -108,18 +109,13 @@ class _HeldOut:
 
     def _model(self, spec: RunSpec, recipe: Recipe, state: State) -> Decoder:
         streams = Streams(sr=spec.seeds.sr, rht=spec.seeds.rht, step=state.position.step)
-        try:
-            model = Decoder(
-                spec.model,
-                vocab_size=spec.tokenizer.vocab_size,
-                context=spec.training.context,
-                recipe=recipe,
-                streams=streams,
-            )
-        except ValueError as error:
-            raise InputError(
-                f"recipe {recipe.name} does not fit {spec.model.name}: {error}"
-            ) from error
+        model = Decoder(
+            spec.model,
+            vocab_size=spec.tokenizer.vocab_size,
+            context=spec.training.context,
+            recipe=recipe,
+            streams=streams,
+        )
         weights = {name.removeprefix(WEIGHT): value for name, value in state.tensors.items()}
         model.load_state_dict(weights)
         return model.to(self._device)
