@@ -50,7 +50,10 @@ def quality_lines(
 def logged_lines(label: str, diagnoses: Sequence[Diagnosis]) -> Lines:
     """A row for each layer of each diagnosis."""
     if not diagnoses:
-        yield f"Nothing was diagnosed of {label}; `diagnostics` in a sweep file asks for it."
+        yield (
+            f"Nothing was diagnosed of {label}; `diagnostics` in a sweep file asks for it, at "
+            "steps that the run comes to, of a recipe that quantizes."
+        )
         return
     pairs = _pairs(diagnoses)
     yield heading(f"Diagnosed of {label} while it trained (SQNR in dB as multiplied; eta: gain)")

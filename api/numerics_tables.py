@@ -74,7 +74,7 @@ def bias_lines(bias: GridBias) -> Lines:
 
 def tensor_lines(answer: TensorAnswer) -> Lines:
     """Each quantizer, without and with the RHT."""
-    shape = "x".join(map(str, answer.shape))
+    shape = "x".join(map(str, answer.shape)) or "one number"
     named = answer.file if answer.tensor is None else f"{answer.tensor} of {answer.file}"
     first = answer.rows[0]
     yield heading(

@@ -100,6 +100,7 @@ def _panel(
         headroom = operand.headroom if operand.scale.is_power_of_two else 1.0
         places = cut.join(cut.cut(values) / (scales.applied * headroom)).contiguous()
     elements = cut.cut(torch.ones_like(original)).sum((1, 2))
-    mean_square = tiles.square().sum((1, 2)) / elements
-    crest = (tiles.abs().amax((1, 2)) / mean_square.sqrt()).flatten()
+    # Relative to the largest, squares neither overflow nor vanish.
+    relative = tiles.abs() / tiles.abs().amax((1, 2), keepdim=True)
+    crest = (elements / relative.square().sum((1, 2))).sqrt().flatten()
     return Encoded(original, values, scaled, signed_codes(places, grid), crest)

@@ -72,8 +72,8 @@ class WeightMotion:
     """What fprop's quantizer makes of a weight from one optimizer step to the next two.
 
     Attributes:
-        flips: Share of elements whose code differs after one step.
-        oscillations: Share whose code differs after one step and is back after two.
+        flips: Share of elements whose code differs after the first of the two steps.
+        oscillations: Share whose code differs after the first and is back after the second.
         mismatch: Root mean square of (w in fprop - w in dgrad) / root mean square of w.
     """
 

@@ -3,7 +3,7 @@
  *     fp32          s = amax / target
  *     fp32-5bit     the same, rounded up to a significand of five bits
  *     e8m0          s = 2**k
- *     e4m3          s = E4M3(amax * (S / target)) under S, the scale of a tensor or of `outer`
+ *     e4m3          s = E4M3(amax * (S * (1 / target))) under S, the scale of a tensor or of `outer`
  */
 
 #ifndef GRIDLAW_SCALES_H
@@ -24,6 +24,8 @@ INLINE Floats nan_unless_finite(Floats s, Floats amax)
 {
     return choose(amax < INFINITY, s, floats(NAN));
 }
+
+INLINE Floats up_to_largest(Floats s) { return choose(s > FLT_MAX, floats(FLT_MAX), s); }
 
 /* Four chains of comparisons, since one would wait for itself. */
 INLINE Floats largest(const Floats *v, int count)
@@ -60,14 +62,14 @@ RARE Floats e8m0_scale(Floats amax, const Job *job)
 RARE Floats tensor_scale(Floats amax, const Job *job)
 {
     Floats s = job->numerator / amax;
-    return choose(amax == 0, floats(1), choose(s > FLT_MAX, floats(FLT_MAX), s));
+    return choose(amax == 0, floats(1), up_to_largest(s));
 }
 
 RARE Scaling e4m3_scaling(Floats amax, Floats tensor, float inverse_target)
 {
     Floats stored = to_e4m3(amax * (tensor * inverse_target), floats(0), 0), inverse = 1 / tensor;
     Floats into = 1 / (stored * inverse);
-    return (Scaling){choose(into > FLT_MAX, floats(FLT_MAX), into), stored, inverse};
+    return (Scaling){up_to_largest(into), stored, inverse};
 }
 
 INLINE Scaling scaling_of(Floats amax, Floats tensor, float target, const Job *job)
@@ -75,7 +77,9 @@ INLINE Scaling scaling_of(Floats amax, Floats tensor, float target, const Job *j
     Floats s;
     switch (job->scale) {
     case E4M3: return e4m3_scaling(amax, tensor, target);
-    case E8M0: s = e8m0_scale(amax, job); return (Scaling){s * job->headroom, s, floats(1)};
+    case E8M0:
+        s = e8m0_scale(amax, job);
+        return (Scaling){up_to_largest(s * job->headroom), s, floats(1)};
     default:
         s = fp32_scale(amax, target, job->scale == FP32_5BIT);
         return (Scaling){choose(s < FLT_MIN, floats(INFINITY), s), s, floats(1)};

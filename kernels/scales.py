@@ -8,8 +8,8 @@
                 m = min(1 / (s (1 / S)), largest FP32)
 
 with target = grid maximum / headroom, c = `scale_maximum` and A the largest magnitude of the
-tensor, or of `outer` elements. Every operation is one FP32 operation; docs/numerics.md is the
-contract.
+tensor, or of `outer` elements; s headroom is at most the largest FP32 number. Every operation is
+one FP32 operation; docs/numerics.md is the contract.
 
 Sources: OCP Microscaling Formats (MX) v1.0 for the floor rule and the range of E8M0, PTX's
 `cvt.rp.ue8m0x2` for rceil; TransformerEngine's NVFP4 for the chain of E4M3; HiFloat4 for a scale of
@@ -93,7 +93,8 @@ def block_scales(
         case _:
             stored = power_of_two(_exponents(amax, operand.grid, operand.scale))
             stored.masked_fill_(~amax.isfinite(), torch.nan)
-            return Scales(stored, stored * _constant(operand.headroom, amax.device))
+            onto_grid = stored * _constant(operand.headroom, amax.device)
+            return Scales(stored, onto_grid.clamp_(max=_LARGEST))
 
 
 def nearest_e4m3(x: Tensor) -> Tensor:

@@ -99,7 +99,7 @@ def answer(records: Iterable[RunRecord], *, resamples: int = RESAMPLES, seed: in
         unigram_entropy=(min(entropies), max(entropies)) if entropies else None,
         not_beaten=tuple(gap for gap in table.gaps if not gap.bf16_wins),
         headline=headline(table),
-        sentences=tuple(sentences(rows(runs, table), table, fits, words)),
+        sentences=tuple(sentences(runs, rows(runs, table), table, fits, words)),
     )
 
 

@@ -31,6 +31,8 @@ from sweeps.sections import Name, Section, text_or_mapping
 
 LARGEST_FP32 = (2 - 2.0**-23) * 2.0**127
 LONGEST_BLOCK = 4096
+LEAST, MOST = 2.0**-64, 2.0**64
+"""Between them a grid's scales stay well within FP32, whatever a model holds."""
 ELEMENT_GRIDS = tuple(name for name in GRIDS if name not in [*Carrier])
 """Formats that stand under a block scale; what a carrier is named by is a recipe by itself."""
 
@@ -92,6 +94,11 @@ class OwnFormat(Section):
         grid, known = self.grid(), GRIDS.get(self.name)
         if known is not None and known.magnitudes != grid.magnitudes:
             raise ValueError(f"{self.name} is the name of a format with other magnitudes")
+        if not LEAST <= grid.magnitudes[1] <= grid.maximum <= MOST:
+            raise ValueError(
+                "magnitudes above 0 must lie between 2**-64 and 2**64, so that block scales stay "
+                "within FP32; only their ratios matter under an FP32 scale"
+            )
         return self
 
     def grid(self) -> Grid:

@@ -18,7 +18,7 @@ from kernels.blocks import parse_block
 from kernels.formats import GRIDS, Grid
 from kernels.operands import Operand, Scale
 from kernels.quality import Surveyed
-from kernels.recipes import Gemm, Rht
+from kernels.recipes import RHT_SIZES, Gemm, Rht
 from sweeps.errors import InputError
 from sweeps.run_questions import PtqQuestion, RunQuestion
 
@@ -101,9 +101,14 @@ class TensorQuestion:
     def operands(self) -> tuple[Operand, ...]:
         """The quantizers, one for each format."""
         grids = [grid_of(text) for text in self.formats]
+        if self.rht is not None and self.rht not in RHT_SIZES:
+            raise InputError(f"rht = {self.rht}: must be a power of two from 4 to 128, or 0")
+        rht = None if self.rht is None else Rht(size=self.rht)
         try:
-            rht = None if self.rht is None else Rht(size=self.rht)
             block = parse_block(self.block)
+        except ValueError as error:
+            raise InputError(f"block = {self.block}: {error}") from error
+        try:
             operands = [Operand(grid=grid, block=block, scale=self.scale) for grid in grids]
             return tuple(Gemm(left=operand, rht=rht).left for operand in operands)
         except ValueError as error:
@@ -158,9 +163,15 @@ def grid_of(text: str) -> Grid:
             "magnitudes as in 0,1,2,4"
         )
     try:
-        return Grid(text, tuple(float(magnitude) for magnitude in text.split(",")))
+        magnitudes = tuple(float(magnitude) for magnitude in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"format = {text}: magnitudes are numbers with commas between them, as in 0,1,2,4"
+        ) from None
+    try:
+        return Grid(text, magnitudes)
     except ValueError as error:
-        raise InputError(f"format = {text}: {error}") from error
+        raise InputError(f"format = {error}") from error
 
 
 def scale_of(text: str) -> Scale:
@@ -178,10 +189,10 @@ def scale_of(text: str) -> Scale:
 def place_of(text: str, folder: Path) -> tuple[str, str | None]:
     """File and name of a tensor, from `FILE` or `FILE:NAME`; the file relative to the folder."""
     path = folder / text
-    file, colon, name = text.rpartition(":")
-    if not colon or path.exists():
+    file, ending, name = text.partition(".safetensors:")
+    if not ending or path.exists():
         return str(path), None
-    return str(folder / file), name
+    return str(folder / f"{file}.safetensors"), name
 
 
 def _check_samples(samples: int) -> None:

@@ -7,6 +7,7 @@ from sweeps.endpoints import Row
 from sweeps.fits.result import Fit
 from sweeps.gaps import GapTable
 from sweeps.paired import Gap
+from sweeps.records import Outcome, RunRecord
 from sweeps.summaries import GapSummary
 from sweeps.wording import listed, plural
 
@@ -14,10 +15,17 @@ LISTED = 12
 """Items named one by one before the rest is counted."""
 
 
-def sentences(rows: Sequence[Row], table: GapTable, fits: Sequence[Fit], learnt: str) -> list[str]:
+def sentences(
+    runs: Sequence[RunRecord],
+    rows: Sequence[Row],
+    table: GapTable,
+    fits: Sequence[Fit],
+    learnt: str,
+) -> list[str]:
     """What the sweep found, most important first.
 
     Args:
+        runs: Every run once.
         rows: Every planned endpoint.
         table: Its gaps.
         fits: One for each recipe.
@@ -26,6 +34,7 @@ def sentences(rows: Sequence[Row], table: GapTable, fits: Sequence[Fit], learnt:
     return [
         _progress(rows),
         *([learnt] if learnt else []),
+        *_diverged(runs),
         *(_summary(summary) for summary in table.summaries),
         *_beaten(table.gaps),
         *_alone(table),
@@ -43,6 +52,13 @@ def learnt(losses: Sequence[tuple[float, float]]) -> str:
         f"Unigram entropy of the training tokens is {_range(entropies)} nats per token; "
         f"{below} of {len(losses)} endpoint losses lie below it ({_range(values)})."
     )
+
+
+def _diverged(runs: Sequence[RunRecord]) -> list[str]:
+    lost = [run for run in runs if run.outcome is Outcome.DIVERGED]
+    said = [f"{run.spec.label} diverged: {run.detail}." for run in lost[:LISTED]]
+    more = len(lost) - len(said)
+    return [*said, f"{plural(more, 'more run')} diverged."] if more else said
 
 
 def _range(values: Sequence[float]) -> str:

@@ -118,5 +118,5 @@ def _refused(key: str, text: str, found: Sequence[tuple[Recipe, Tail]]) -> Itera
     if tail.rht_size > tail.size:
         message = f"shorter than the RHT of {tail.rht_size} elements {whose}; `pad: true` fills it"
     else:
-        message = f"not divisible by the block {tail.block} {whose}"
+        message = f"not divisible by the block {tail.block} {whose}; `pad: true` fills it"
     yield Problem(key=key, value=text, message=message)

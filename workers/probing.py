@@ -45,8 +45,9 @@ class Watched:
         return LayerPass(recipe=self.recipe, layer=self.layer.name, streams=streams)
 
     def codes(self) -> Tensor | None:
-        """Of the weight in fprop, now."""
-        return weight_codes(self.now(), self.layer.weight)
+        """Of the weight in fprop, by the same signs and draws at every step: what moves is it."""
+        streams = replace(self.layer.streams, step=0, microbatch=0)
+        return weight_codes(replace(self.now(), streams=streams), self.layer.weight)
 
     def motion(self, codes: Sequence[Tensor | None]) -> WeightMotion | None:
         """Of the weight, as it is now, over what `codes` gave at three steps in a row."""

@@ -84,7 +84,8 @@ def _last_weights(folder: Checkpoints, spec: RunSpec) -> State:
     endpoints: Sequence[int] = [point.tokens for point in folder.endpoints()]
     if not endpoints:
         raise CheckpointError(
-            f"run {spec.run_id} has no checkpoint: it has not begun, or its folder was emptied"
+            f"run {spec.run_id} has no checkpoint: it has not begun, it diverged before the first, "
+            "or its folder was emptied"
         )
     return folder.weights(max(endpoints))
 

@@ -62,7 +62,7 @@ def _from_numpy(path: Path) -> Tensor:
     try:
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise InputError(f"{path} is not a .npy file of numbers: {error}") from error
+        raise InputError(f"{path} is not a .npy file of numbers") from error
     if array.dtype.kind != "f":
         raise InputError(f"{path} holds {array.dtype}, which is no floating type")
     return torch.from_numpy(array.astype(np.float32))
@@ -75,6 +75,8 @@ def _from_safetensors(path: Path, name: str | None) -> tuple[str, Tensor]:
             chosen = names[0] if name is None and len(names) == 1 else name
             if chosen is None or chosen not in names:
                 listed = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+                if not names:
+                    raise InputError(f"{path} holds no tensor")
                 what = "a name is needed" if chosen is None else f"there is no tensor {chosen!r}"
                 raise InputError(f"{path}: {what}; it holds {len(names)}: {listed}")
             tensor: Tensor = file.get_tensor(chosen)

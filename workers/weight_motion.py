@@ -1,6 +1,7 @@
 """What fprop's quantizer makes of a layer's weight from step to step.
 
-    codes of the weight as the forward passes of three steps in a row saw them: a, b, c
+    codes of the weight at the forward passes of three steps in a row, by the same signs and draws
+    of fprop, so that a weight that stands still has the same: a, b, c
 
     flips          share of elements with b != a
     oscillations   share of elements with b != a and c == a: they sit at a rounding threshold
@@ -24,7 +25,7 @@ def weight_codes(call: LayerPass, weight: Tensor) -> Tensor | None:
     """Signed codes of a weight in fprop.
 
     Args:
-        call: The layer's recipe, and its streams as they stand at the forward pass.
+        call: The layer's recipe, and the streams that all weights to be compared share.
         weight: [out, in].
 
     Returns:

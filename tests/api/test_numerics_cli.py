@@ -92,8 +92,11 @@ def test_a_tensor_that_is_not_there_is_one_sentence(gridlaw, tmp_path):
         (("bias", "--format", "e2m1", "--samples", "100"), "samples = 100"),
         (("table", "--samples", "0"), "samples = 0"),
         (("tensor", "x.npy", "--scale", "fp31"), "scale = fp31 is none of fp32"),
-        (("tensor", "x.npy", "--block", "1x20"), "multiple of 16"),
-        (("tensor", "x.npy", "--rht", "12"), "rht size"),
+        (
+            ("tensor", "x.npy", "--block", "1x20"),
+            "block = 1x20: block must be a positive multiple of 16",
+        ),
+        (("tensor", "x.npy", "--rht", "12"), "rht = 12: must be a power of two"),
         (("tensor", "x.npy", "--format", "bf17"), "format = bf17"),
     ],
 )

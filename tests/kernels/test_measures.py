@@ -56,6 +56,11 @@ def test_crest_factor_is_the_largest_over_the_root_mean_square(
     assert quality(x, Operand(grid=INT4)).crest_factor == pytest.approx(crest)
 
 
+@pytest.mark.parametrize("size", [2.0**-149, 1e-44, 1.0, 3e38])
+def test_crest_factor_is_one_of_equal_magnitudes_however_small_or_large(size: float) -> None:
+    assert quality(torch.full((2, 32), size), Operand(grid=INT4)).crest_factor == 1
+
+
 def test_crest_factor_of_a_block_that_ends_with_the_axis_counts_its_own_elements() -> None:
     assert quality(torch.ones(3, 40), Operand(grid=INT4)).crest_factor == pytest.approx(1.0)
     assert quality(torch.ones(3, 40), Operand(grid=INT4, block=Block(along=16, across=16))) == (

@@ -87,6 +87,7 @@ def test_a_diverged_run_is_in_the_rows_the_json_the_csv_and_the_words() -> None:
     assert [line["loss"] for line in lines if line["outcome"] == "diverged"] == ["", ""]
     assert any("w112 ufp4 s0 at 4,000,000 tokens (diverged)" in line for line in result.sentences)
     assert "16 of 18 endpoints measured, 2 diverged." in result.sentences
+    assert f"{runs[-1].spec.label} diverged: loss is nan at step 9." in result.sentences
 
 
 def test_a_nan_loss_is_null_with_a_tag() -> None:

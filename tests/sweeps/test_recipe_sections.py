@@ -1,6 +1,9 @@
 """The ways to write a recipe mean what `kernels` makes of the same words."""
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -234,3 +237,34 @@ def test_only_nvfp4_is_warned_of_where_blocks_are_whole(name):
     models = [{"layers": 2, "width": 128, "heads": 2, "mlp_width": 256}]
     warnings = parse_spec(mapping(models=models, recipes=[name], train=train())).warnings()
     assert len(warnings) == (name == "nvfp4")  # as published it has no headroom
+
+
+ADDED = """
+from kernels.formats import GRIDS, minifloat
+GRIDS["e2m2"] = minifloat("e2m2", 2, 2)
+
+import torch
+from kernels import ops, reference
+from sweeps.spec import parse_spec
+from tests.sweeps.specs import mapping
+
+entry = {"format": "e2m2", "rht": ["wgrad"], "sr": ["dy"], "scale": "e4m3"}
+*_, recipe = parse_spec(mapping(recipes=[entry])).all_recipes()
+assert recipe.wgrad.left.grid.magnitudes[-1] == 7, recipe
+for _, _, operand in recipe.operands():
+    x = torch.randn(16, 64, generator=torch.Generator().manual_seed(0))
+    fast, plain = (one.fake_quantize(x, operand, 5) for one in (ops, reference))
+    assert torch.equal(fast.values, plain.values)
+print(recipe.name)
+"""
+
+
+def test_one_line_adds_a_grid_to_the_sweep_file_the_reference_and_the_kernel():
+    done = subprocess.run(
+        [sys.executable, "-c", ADDED],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("e2m2-e4m3-rht.wgrad-sr.dy\n", "")

@@ -19,7 +19,8 @@ def problems(**changes: object) -> list[str]:
 def test_an_axis_of_uneven_blocks_is_refused_with_the_recipes_that_lay_them():
     recipes = ["bf16", "ufp4", {"format": "e2m1"}, {"format": "e2m1", "pad": True}]
     assert problems(models=[MODEL | {"width": 40}], recipes=recipes) == [
-        "models[0].width = 40: not divisible by the block 16 of recipe ufp4 and of 1 more"
+        "models[0].width = 40: not divisible by the block 16 of recipe ufp4 and of 1 more; "
+        "`pad: true` fills it"
     ]
 
 

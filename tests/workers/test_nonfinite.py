@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from kernels.presets import PRESETS
+from kernels.formats import Grid
+from kernels.presets import PRESETS, compose
 from kernels.recipes import Recipe
 from kernels.streams import Streams
 from sweeps.metrics import Diverged, StepMetrics
@@ -140,6 +141,19 @@ def test_a_diverged_run_says_where(corpus, tmp_path):
         step=2,
         tokens=2 * BATCH,
         detail="training loss became nan at step 2: embedding, its weight is not finite",
+    )
+
+
+def test_a_quantized_run_names_the_linear_layer_whose_block_became_nan(corpus, tmp_path):
+    """Under a grid whose FP32 scale overflows, every block of more than 3e-2 does."""
+    grid = Grid("tiny", (0.0, 2.0**-133))
+    spec = replace(tiny_spec(corpus), recipe=compose(grid, name="tiny"))
+    *_, last = run(spec, [100], tmp_path / "run")
+    assert isinstance(last, Diverged)
+    assert last.step == 1
+    assert last.detail == (
+        "training loss became nan at step 1: blocks.0.attention.query, "
+        "fprop product y is not finite"
     )
 
 

@@ -19,7 +19,7 @@ from kernels.measures import quality
 from kernels.operands import Operand, Scale
 from kernels.surveys import grid_bias
 from sweeps.errors import InputError
-from sweeps.questions import BiasQuestion, TableQuestion, TensorQuestion
+from sweeps.questions import BiasQuestion, TableQuestion, TensorQuestion, place_of
 from workers.tensor_file import tensor_quality
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,6 +85,12 @@ def test_safetensors_of_any_floating_type_are_read_by_name(tmp_path, tensor, dty
     answer = tensor_quality(TensorQuestion(file=file, tensor="b", rht=None))
     assert answer.tensor == answer.rows[0].data == "b"
     assert answer.rows[0].quality == quality(tensor[1].to(dtype).float(), Operand(grid=E2M1))
+
+
+def test_a_name_may_hold_a_colon(tmp_path, tensor) -> None:
+    save_file({"x:y": tensor, "x": torch.ones(16)}, str(tmp_path / "t.safetensors"))
+    file, name = place_of("t.safetensors:x:y", tmp_path)
+    assert tensor_quality(TensorQuestion(file=file, tensor=name)).tensor == "x:y"
 
 
 def test_the_only_tensor_of_a_file_needs_no_name(tmp_path, tensor) -> None:
@@ -157,7 +163,7 @@ def test_a_vector_has_one_axis(tmp_path, axis) -> None:
     [
         (BiasQuestion, {"format": "e9m9"}, "format = e9m9 is no number format"),
         (BiasQuestion, {"format": "0,2,1"}, "ascend strictly from 0"),
-        (BiasQuestion, {"format": "0,x"}, "format = 0,x: could not convert"),
+        (BiasQuestion, {"format": "0,x"}, "format = 0,x: magnitudes are numbers"),
         (BiasQuestion, {"format": "e2m1", "samples": 7}, "samples = 7"),
         (TableQuestion, {"samples": 1 << 30}, "samples = 1073741824"),
         (TensorQuestion, {"file": "x", "block": "1x20"}, "multiple of 16"),

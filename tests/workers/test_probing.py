@@ -15,7 +15,7 @@ from kernels.linear import QuantLinear
 from kernels.measures import layer_quality
 from kernels.presets import PRESETS, compose
 from kernels.quality import LayerQuality
-from kernels.recipes import Gemm, Recipe, Rule
+from kernels.recipes import Gemm, Recipe, Rule, Signs
 from kernels.reference import fake_quantize
 from kernels.streams import Streams
 from sweeps.runspec import Diagnostics, ModelShape
@@ -279,6 +279,27 @@ def test_flips_and_oscillations_are_counted_element_by_element():
     assert motion.flips == 10 / 128
     assert motion.oscillations == 4 / 128
     assert one.motion(codes[:2]) is None
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        compose(INT4, name="turning", rht=["fprop"], signs=Signs.STEP),
+        compose(INT4, name="drawn", sr=["w"]),
+    ],
+    ids=lambda recipe: recipe.name,
+)
+def test_a_weight_that_stands_still_has_no_flips_whatever_changes_with_the_step(spec, recipe):
+    streams = Streams(sr=3, rht=5)
+    model = decoder(recipe, streams)
+    probing = Probing(model, replace(spec, diagnostics=Diagnostics(every=3)), recipe)
+    for step in (1, 2, 3):
+        streams.step = step - 1
+        with probing.during(step, microbatch=0):
+            walk(model, tokens())
+    for layer in probing.taken():
+        assert layer.motion is not None
+        assert (layer.motion.flips, layer.motion.oscillations) == (0, 0)
 
 
 def test_a_weight_that_fprop_leaves_alone_has_no_codes_and_no_motion():

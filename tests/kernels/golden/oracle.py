@@ -175,7 +175,7 @@ def _exponent(rule: Scale, amax: float, grid: Grid) -> int:
 def _power_of_two(amax: float, operand: Operand, grid: Grid) -> _Scaled:
     k = -127 if amax == 0 else _exponent(operand.scale, amax, grid)
     s = ldexp(1.0, min(max(k, -127), 127))
-    divisor = f32(s * f32(operand.headroom))
+    divisor = min(f32(s * f32(operand.headroom)), LARGEST)
     return _Scaled(s, lambda x: divide(x, divisor), lambda s: s)
 
 
