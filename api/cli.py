@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from api import numerics_cli
+from api.options import Home, Json
 from sweeps.errors import GridlawError, InputError
 
 if TYPE_CHECKING:
@@ -46,16 +47,6 @@ Sweep = Annotated[
         show_default=False,
     ),
 ]
-Home = Annotated[
-    Path | None,
-    typer.Option(
-        "--home",
-        metavar="DIR",
-        help="Folder that holds everything [default: $GRIDLAW_HOME, else .gridlaw here].",
-        show_default=False,
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE", help="Write to this file.", show_default=False),

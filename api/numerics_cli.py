@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from api import numerics_run_cli
+from api.options import Json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,7 +35,6 @@ Answer = TypeVar("Answer")
 Samples = Annotated[
     int, typer.Option("--samples", metavar="N", help="Elements drawn of each distribution.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 @app.command()

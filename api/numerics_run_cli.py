@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from api.options import Home, Json
+
 app = typer.Typer()
 
 Run = Annotated[
@@ -13,16 +15,6 @@ Run = Annotated[
         metavar="RUN", help="Id of a run, its label, or the start of its id.", show_default=False
     ),
 ]
-Home = Annotated[
-    Path | None,
-    typer.Option(
-        "--home",
-        metavar="DIR",
-        help="Folder that holds everything [default: $GRIDLAW_HOME, else .gridlaw here].",
-        show_default=False,
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 @app.command(name="run")

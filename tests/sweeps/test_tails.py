@@ -27,12 +27,12 @@ def test_an_axis_of_uneven_blocks_is_refused_with_the_recipes_that_lay_them():
 def test_a_block_that_takes_the_whole_axis_fits_every_axis():
     for block in ("row", "tensor"):
         recipe = {"format": "e4m3", "block": block}
-        parse_spec(mapping(models=[MODEL | {"width": 40}], recipes=[recipe]))
+        assert parse_spec(mapping(models=[MODEL | {"width": 40}], recipes=[recipe])).recipes
 
 
 def test_the_size_across_a_block_need_not_divide_the_other_axis():
     recipe = {"format": "e4m3", "block": "48x16"}
-    parse_spec(mapping(models=[MODEL], recipes=[recipe]))
+    assert parse_spec(mapping(models=[MODEL], recipes=[recipe])).recipes
 
 
 def test_an_rht_larger_than_the_axis_has_its_own_sentence():

@@ -1,0 +1,17 @@
+"""Options that verbs of more than one file take."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Home = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        metavar="DIR",
+        help="Folder that holds everything [default: $GRIDLAW_HOME, else .gridlaw here].",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
