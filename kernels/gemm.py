@@ -5,8 +5,9 @@
     wgrad   dw = dy^T x    dy [t, out] along t,  x [t, in] along t
 
 Both operands are transformed if the GEMM has an RHT, fake-quantized along the axis that the GEMM
-contracts and multiplied in FP32; the sum is multiplied by the operands' factors. A GEMM without a
-grid multiplies what the carrier holds. The contract is docs/numerics.md, "A linear layer".
+contracts, rounded to the recipe's precision and multiplied; the FP32 sum is multiplied by the
+operands' factors. A GEMM without a grid multiplies what the carrier holds. The contract is
+docs/numerics.md, "A linear layer".
 """
 
 from dataclasses import dataclass
@@ -15,11 +16,12 @@ import torch
 from torch import Tensor
 
 from kernels.hadamard import Rotation, rotate
-from kernels.matmul import CARRIERS, carried_matmul
+from kernels.matmul import CARRIERS, carried_matmul, emulated_matmul
 from kernels.operands import Operand, Source
-from kernels.ops import fake_quantize
+from kernels.ops import fulfil
 from kernels.recipes import Gemm, Recipe
 from kernels.reference import FakeQuantized
+from kernels.request import Request
 from kernels.streams import Streams
 
 
@@ -84,7 +86,7 @@ class LayerPass:
             return carried_matmul(*_turned(form, left, right), self.carrier)
         a = self.quantize(form, form.left, left)
         b = self.quantize(form, form.right, right)
-        product = torch.mm(*_turned(form, a.values, b.values))
+        product = emulated_matmul(*_turned(form, a.values, b.values), self.recipe.gemm)
         for factor in (a.factor, b.factor):
             if factor is not None:
                 product *= factor
@@ -103,14 +105,15 @@ class LayerPass:
             # Draws depend on position and key alone: quantizing again repeats fprop's values, and
             # takes less memory than to keep them.
             tensor = self.quantize(FPROP, word, tensor).dequantized()
-        return fake_quantize(
-            tensor,
-            operand,
-            self.streams.key(layer=self.layer, gemm=form.name, operand=word),
+        request = Request(
+            operand=operand,
+            key=self.streams.key(layer=self.layer, gemm=form.name, operand=word),
             rotation=self.rotation(form),
             axis=axis,
             carrier=self.carrier,
+            precision=self.recipe.gemm,
         )
+        return fulfil(tensor, request)
 
     def seen(self, form: Form, word: str, tensor: Tensor) -> Tensor:
         """What an operand amounts to: quantized, then its transform undone and its padding cut off.

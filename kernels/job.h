@@ -32,6 +32,7 @@ typedef struct {
     int32_t least_exponent, mantissa_bits; /* TO_FLOATS: the exponent with FP32's bias */
     int32_t half;
     int32_t exponent, carry; /* E8M0: what k is less by; the least fraction that goes up */
+    int32_t dropped_bits;    /* of the results */
     float norm, maximum, offset, headroom, unit;
     float target, alternate_target; /* of a block's maximum; under E4M3 1 / target */
     float numerator, tensor_scale;  /* E4M3: S = numerator / amax, or S itself without `outer` */

@@ -1,29 +1,18 @@
 """What the C kernel is asked to do: an operand's cut, transform, scale and rounding in numbers."""
 
 from ctypes import POINTER, Array, Structure, c_float, c_int32, c_int64, c_uint64, c_void_p
+from dataclasses import fields
 from functools import lru_cache
-from math import inf, log2, sqrt
 
+from kernels.arithmetic import TO_TABLE, Arithmetic, arithmetic_of, table
 from kernels.formats import Grid
 from kernels.hadamard import Rotation
 from kernels.lanes import Cut, up_to
-from kernels.operands import Operand, Rounding, Scale
+from kernels.operands import Operand
 from kernels.philox import RUN
-from kernels.rounding import Floating, Uniform, rule_of, table_of
+from kernels.recipes import Precision
 
-_KEEP, _TO_INTEGERS, _TO_FLOATS, _TO_TABLE = range(4)
-_ROUNDINGS = {Rounding.RTNE: 0, Rounding.SR: 1, Rounding.EDEN: 2}
-_SCALES = {
-    Scale.FP32: 0,
-    Scale.FP32_5BIT: 1,
-    Scale.E8M0_FLOOR: 2,
-    Scale.E8M0_CEIL: 2,
-    Scale.E8M0_EVEN: 2,
-    Scale.E8M0_RCEIL: 2,
-    Scale.E4M3: 3,
-}
-_MANTISSA_BITS = 23
-_BIAS = 127
+_NUMBERS = tuple(field.name for field in fields(Arithmetic))
 
 
 class Job(Structure):
@@ -37,26 +26,31 @@ class Job(Structure):
         *((name, c_int32) for name in ("bf16", "span", "block", "outer", "rht", "to_bf16")),
         *((name, c_int32) for name in ("rule", "rounding", "scale", "random_bits", "alternate")),
         *((name, c_int32) for name in ("least_exponent", "mantissa_bits", "half")),
-        *((name, c_int32) for name in ("exponent", "carry")),
+        *((name, c_int32) for name in ("exponent", "carry", "dropped_bits")),
         *((name, c_float) for name in ("norm", "maximum", "offset", "headroom", "unit")),
         *((name, c_float) for name in ("target", "alternate_target")),
         *((name, c_float) for name in ("numerator", "tensor_scale")),
     )
 
 
-def job_of(cut: Cut, operand: Operand, key: int, rotation: Rotation | None) -> Job:
+def job_of(
+    cut: Cut,
+    operand: Operand,
+    key: int,
+    rotation: Rotation | None,
+    precision: Precision = Precision.FP32,
+) -> Job:
     """The job of an operand, but for where its tensors are and what is measured first."""
     job = Job(key=key, span=cut.span, block=cut.block, outer=cut.outer)
     _lay_out(job, cut)
+    size, to_bf16 = (0, False) if rotation is None else (len(rotation.signs), rotation.to_bf16)
+    numbers = arithmetic_of(operand, size, to_bf16, precision)
+    for name in _NUMBERS:
+        setattr(job, name, getattr(numbers, name))
     if rotation is not None:
-        size = len(rotation.signs)
-        job.signs, job.rht, job.norm = _array(rotation.signs), size, 1 / sqrt(size)
-        job.to_bf16 = rotation.to_bf16
-    if operand.grid is None:
-        job.rule = _KEEP
-    else:
-        _scale_by(job, operand, operand.grid)
-        _round_by(job, operand, operand.grid)
+        job.signs = _array(rotation.signs)
+    if numbers.rule == TO_TABLE and operand.grid is not None:
+        job.thresholds, job.neighbours, job.values, job.half = _tables(operand.grid)
     return job
 
 
@@ -69,65 +63,10 @@ def _lay_out(job: Job, cut: Cut) -> None:
         job.group, job.lane_runs = cut.span * job.along, up_to(cut.length, RUN) // RUN
 
 
-def _scale_by(job: Job, operand: Operand, grid: Grid) -> None:
-    job.scale = _SCALES[operand.scale]
-    job.maximum, job.headroom = grid.maximum, operand.headroom
-    if operand.scale.is_power_of_two:
-        is_rceil = operand.scale is Scale.E8M0_RCEIL
-        job.unit, job.exponent = (grid.maximum, 0) if is_rceil else (1.0, grid.exponent)
-        job.carry = _carry(operand.scale, grid)
-        return
-    is_e4m3 = operand.scale is Scale.E4M3
-    job.target = 1 / operand.target if is_e4m3 else operand.target
-    job.numerator = operand.scale_maximum * operand.target
-    if operand.alternate is not None:
-        target = operand.alternate / operand.headroom
-        job.alternate, job.alternate_target = True, 1 / target if is_e4m3 else target
-
-
-def _carry(scale: Scale, grid: Grid) -> int:
-    """The least fraction of amax, in units of 2**-23, that rounds its power of two up."""
-    whole = 1 << _MANTISSA_BITS
-    match scale:
-        case Scale.E8M0_FLOOR:
-            return whole
-        case Scale.E8M0_EVEN:
-            return whole - (whole >> grid.mantissa_bits + 1)
-        case _:
-            return 1
-
-
-def _round_by(job: Job, operand: Operand, grid: Grid) -> None:
-    job.rounding, job.random_bits = _ROUNDINGS[operand.rounding], operand.random_bits
-    job.offset = 2.0**-operand.random_bits * (0.5 if operand.half_offset else 1.0)
-    match rule_of(grid):
-        case Uniform(step=1.0):
-            job.rule = _TO_INTEGERS
-        case Uniform(step=step) if step < 2.0**100:
-            # One step throughout is that of the subnormals, with all magnitudes among them.
-            job.rule, job.mantissa_bits = _TO_FLOATS, len(grid.magnitudes).bit_length()
-            job.least_exponent = int(log2(step)) + job.mantissa_bits + _BIAS
-        case Floating() as rule:
-            job.rule, job.mantissa_bits = _TO_FLOATS, rule.mantissa_bits
-            job.least_exponent = rule.least_exponent + _BIAS
-        case _:
-            job.rule = _TO_TABLE
-            job.thresholds, job.neighbours, job.values, job.half = _tables(grid)
-
-
 @lru_cache
 def _tables(grid: Grid) -> tuple[Array[c_float], Array[c_float], Array[c_float], int]:
-    """Where RTNE and SR reach the next code, and the values of codes, padded for a bisection."""
-    table = table_of(grid)
-    codes = len(table.magnitudes)
-    size = 1 << (codes - 1).bit_length()
-    endless = (inf,) * (size - codes)
-    return (
-        _array(table.thresholds + endless),
-        _array(table.magnitudes[1:] + endless),
-        _array(table.magnitudes + table.magnitudes[-1:] * (size + 1 - codes)),
-        size // 2,
-    )
+    thresholds, neighbours, values, half = table(grid)
+    return _array(thresholds), _array(neighbours), _array(values), half
 
 
 @lru_cache(maxsize=4096)

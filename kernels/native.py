@@ -24,7 +24,9 @@ from kernels.hadamard import Rotation
 from kernels.job import Job, job_of
 from kernels.lanes import Cut, cut, share
 from kernels.operands import Operand, Scale
+from kernels.recipes import Precision
 from kernels.reference import FakeQuantized
+from kernels.rounding import round_significand
 from kernels.scales import tensor_scale
 
 _LEAST_SHARE = 1 << 16  # elements for which another thread pays
@@ -46,6 +48,7 @@ class Kernel:
         rotation: Rotation | None = None,
         axis: int = 1,
         carrier: torch.dtype = torch.bfloat16,
+        precision: Precision = Precision.FP32,
     ) -> FakeQuantized:
         """What `kernels.reference.fake_quantize` returns, for a matrix on the CPU.
 
@@ -56,10 +59,10 @@ class Kernel:
             raise ValueError(f"a matrix with elements is quantized, got shape {tuple(x.shape)}")
         x = x.detach()
         if operand.grid is None and rotation is None:
-            return FakeQuantized(x.contiguous().to(carrier).to(torch.float32), None)
+            return FakeQuantized(_carried(x.contiguous(), carrier, precision), None)
         lanes = cut(x, operand, rotation, axis)
         x = lanes.fill(x if x.dtype is torch.bfloat16 else x.to(torch.float32))
-        job = job_of(lanes, operand, key, rotation)
+        job = job_of(lanes, operand, key, rotation, precision)
         job.x, job.bf16 = x.data_ptr(), x.dtype is torch.bfloat16
         maxima, factor = self._measure(job, lanes, operand)
         if maxima is not None:
@@ -69,7 +72,7 @@ class Kernel:
         _spread(self.library.quantize, job, x.numel())
         y = lanes.trim(y)
         if operand.grid is None:
-            y = y.to(carrier).to(torch.float32)
+            y = _carried(y, carrier, precision)
         return FakeQuantized(y, factor)
 
     def _measure(
@@ -91,6 +94,10 @@ class Kernel:
             scale = tensor_scale(maxima.amax(), operand)
             job.tensor_scale, factor = scale.item(), 1 / scale
         return share(maxima, operand.block), factor
+
+
+def _carried(x: Tensor, carrier: torch.dtype, precision: Precision) -> Tensor:
+    return round_significand(x.to(carrier).to(torch.float32), precision.dropped_bits)
 
 
 def _spread(function: Callable[..., int], job: Job, elements: int) -> None:

@@ -12,7 +12,9 @@ from torch import Tensor
 from kernels import native, reference
 from kernels.hadamard import Rotation
 from kernels.operands import Operand
+from kernels.recipes import Precision
 from kernels.reference import FakeQuantized
+from kernels.request import Request
 
 
 def fake_quantize(
@@ -23,8 +25,23 @@ def fake_quantize(
     rotation: Rotation | None = None,
     axis: int = 1,
     carrier: torch.dtype = torch.bfloat16,
+    precision: Precision = Precision.FP32,
 ) -> FakeQuantized:
-    """An operand as its GEMM sees it: `kernels.reference.fake_quantize`, and its bits."""
+    """An operand as its GEMM sees it: `kernels.reference.fake_quantize`, and its values."""
+    request = Request(
+        operand=operand, key=key, rotation=rotation, axis=axis, carrier=carrier, precision=precision
+    )
+    return fulfil(x, request)
+
+
+def fulfil(x: Tensor, request: Request) -> FakeQuantized:
+    """The same for a request."""
     kernel = native.kernel() if x.device.type == "cpu" else None
-    quantize = reference.fake_quantize if kernel is None else kernel.fake_quantize
-    return quantize(x, operand, key, rotation=rotation, axis=axis, carrier=carrier)
+    return request.of(x, reference.fake_quantize if kernel is None else kernel.fake_quantize)
+
+
+def fulfil_both(
+    x: Tensor, along_rows: Request, along_columns: Request
+) -> tuple[FakeQuantized, FakeQuantized]:
+    """One tensor for a GEMM that contracts axis 1 and for one that contracts axis 0."""
+    return fulfil(x, along_rows), fulfil(x, along_columns)

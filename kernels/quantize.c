@@ -166,7 +166,7 @@ INLINE void load_tile(const Job *job, Tile tile)
         else
             rotate(tile.v + i, job, job->rht);
     for (int i = 0; job->to_bf16 && i < job->span; i += RUN)
-        round_to_bf16(tile.v + i);
+        round_significands(tile.v + i, 16);
 }
 
 static void measure_tile(const Job *job, Tile tile)
@@ -193,6 +193,8 @@ static void quantize_tile(const Job *job, Tile tile)
             amax = largest(v, job->block);
         quantize_block(v, amax, tensor, run + (uint64_t)(i / RUN), job);
     }
+    for (int i = 0; job->dropped_bits && i < job->span; i += RUN)
+        round_significands(tile.v + i, job->dropped_bits);
     for (int i = 0; i < job->span; i += RUN)
         store_run(tile.v + i, job, place(job, tile) + i * job->along, tile.count);
 }

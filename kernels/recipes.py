@@ -105,6 +105,19 @@ class Carrier(StrEnum):
     FP16 = "fp16"
 
 
+class Precision(StrEnum):
+    """What the products of a quantized GEMM are computed from; sums are FP32."""
+
+    FP32 = "fp32"  # the operands as they are
+    TF32 = "tf32"  # rounded to significands of 11 bits
+    BF16 = "bf16"  # rounded to BF16
+
+    @property
+    def dropped_bits(self) -> int:
+        """Low bits of an FP32 number that its roundings leave zero."""
+        return {Precision.FP32: 0, Precision.TF32: 13, Precision.BF16: 16}[self]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossScaling:
     """Dynamic loss scaling: the loss is multiplied by a factor before backward.
@@ -159,6 +172,7 @@ class Recipe:
         pad: Whether an axis that ends within a block is filled with zeros, rather than refused.
         carrier: The type of what is not quantized.
         loss_scaling: How the loss is scaled, or None.
+        gemm: What the products of quantized GEMMs are computed from.
 
     Raises:
         ValueError: If an operand is quantized from what fprop does not have, or a share is not
@@ -175,6 +189,7 @@ class Recipe:
     pad: bool = False
     carrier: Carrier = Carrier.BF16
     loss_scaling: LossScaling | None = None
+    gemm: Precision = Precision.FP32
 
     def __post_init__(self) -> None:
         for share in (self.exempt_first, self.exempt_last):

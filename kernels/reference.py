@@ -3,7 +3,7 @@
     x -> pad -> RHT -> y          along the contraction axis, FP32
     s = scale of a block of y     kernels.scales
     q = y scaled by s, clipped    |q| at most the grid maximum
-    value = round(q) * s          RTNE, SR or EDEN; FP32
+    value = round(q) * s          RTNE, SR or EDEN; FP32, or rounded to the GEMM's precision
 
 Every operation is one FP32 operation, rounded, never fused: docs/numerics.md is the contract.
 
@@ -21,7 +21,8 @@ from kernels.formats import Grid
 from kernels.hadamard import Rotation, rotate
 from kernels.operands import Operand, Rounding, Scale
 from kernels.philox import uniforms
-from kernels.rounding import round_nearest_, round_stochastic_
+from kernels.recipes import Precision
+from kernels.rounding import round_nearest_, round_significand, round_stochastic_
 from kernels.scales import Scales, block_scales, stochastic_e4m3, tensor_scale
 from kernels.tiles import tiling
 
@@ -33,7 +34,8 @@ class FakeQuantized(NamedTuple):
     """An operand as its GEMM multiplies it.
 
     Attributes:
-        values: [rows, columns], FP32, contiguous, the contraction axis filled up to k'.
+        values: [rows, columns], contiguous, the contraction axis filled up to k'. FP32; BF16 where
+            that is the GEMM's precision and a GPU quantized.
         factor: FP32 without axes: what the product is multiplied by afterwards, or None.
     """
 
@@ -42,7 +44,8 @@ class FakeQuantized(NamedTuple):
 
     def dequantized(self) -> Tensor:
         """The values with the factor applied, which is what the operand stands for."""
-        return self.values if self.factor is None else self.values * self.factor
+        values = self.values.to(torch.float32)
+        return values if self.factor is None else values * self.factor
 
 
 @torch.no_grad()
@@ -54,6 +57,7 @@ def fake_quantize(
     rotation: Rotation | None = None,
     axis: int = 1,
     carrier: torch.dtype = torch.bfloat16,
+    precision: Precision = Precision.FP32,
 ) -> FakeQuantized:
     """An operand as its GEMM sees it: transformed, scaled, rounded and scaled back.
 
@@ -66,6 +70,7 @@ def fake_quantize(
         axis: Which one the GEMM contracts, 1 (within a row) or 0 (down a column). Axis 0 is the
             transpose of axis 1 on the transposed matrix, draws included.
         carrier: The 16-bit type of what has no grid.
+        precision: What the values are rounded to in the end.
 
     Raises:
         ValueError: If x is not a matrix, or an empty one.
@@ -81,7 +86,8 @@ def fake_quantize(
         values, factor = lines.to(carrier).to(torch.float32), None
     else:
         values, factor = _quantized(lines, operand, operand.grid, key)
-    return FakeQuantized((values if axis == 1 else values.t()).contiguous(), factor)
+    values = (values if axis == 1 else values.t()).contiguous()
+    return FakeQuantized(round_significand(values, precision.dropped_bits), factor)
 
 
 def _quantized(

@@ -1,4 +1,4 @@
-/* Rounding of scaled magnitudes onto the grid, and of anything to BF16.
+/* Rounding of scaled magnitudes onto the grid, and of anything to BF16 or TF32.
  *
  *     RTNE   the nearest, a tie to the even code
  *     SR     of lo <= q < hi to hi if (q - lo) / (hi - lo) >= u, else to lo
@@ -71,11 +71,13 @@ INLINE Floats to_e4m3(Floats a, Floats u, int stochastic)
     return choose(a > 448.0f, floats(448), a);
 }
 
-INLINE void round_to_bf16(Floats v[RUN])
+/* Without the low bits, to nearest even: 16 leave BF16, 13 TF32. */
+INLINE void round_significands(Floats v[RUN], int dropped_bits)
 {
+    uint32_t half = (1u << (dropped_bits - 1)) - 1, kept = ~0u << dropped_bits;
     for (int i = 0; i < RUN; i++) {
         Words bits = (Words)v[i];
-        bits = (bits + 0x7FFFu + ((bits >> 16) & 1)) & 0xFFFF0000u;
+        bits = (bits + half + ((bits >> dropped_bits) & 1)) & kept;
         v[i] = choose(v[i] == v[i], (Floats)bits, v[i]);
     }
 }

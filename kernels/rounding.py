@@ -114,6 +114,21 @@ def round_stochastic_(size: Tensor, u: Tensor, scratch: Tensor, grid: Grid) -> T
             assert_never(never)
 
 
+def round_significand(x: Tensor, dropped_bits: int) -> Tensor:
+    """FP32 numbers without their low bits: to nearest, ties to even, overflow to Inf, NaN stays.
+
+    Args:
+        x: FP32.
+        dropped_bits: 13 leaves TF32, 16 leaves BF16, 0 leaves x.
+    """
+    if not dropped_bits:
+        return x
+    bits = x.view(torch.int32)
+    odd = (bits >> dropped_bits) & 1
+    rounded = (bits + ((1 << (dropped_bits - 1)) - 1) + odd) & -(1 << dropped_bits)
+    return torch.where(x.isnan(), x, rounded.view(torch.float32))
+
+
 def largest(grid: Grid) -> float:
     """The grid's maximum as an FP32 number."""
     return float(np.float32(grid.maximum))
