@@ -1,11 +1,13 @@
 # make quickstart   set up, then run the example sweep      make test    set up, then every check
 # make setup        the environment alone                   make check   the checks alone
+# make bench        what the kernels cost, beside peers; tables, and benchmarks/results/*.json
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+PEERS := .venv/peers
 
-.PHONY: quickstart test setup check lock
+.PHONY: quickstart test setup check bench lock
 
 quickstart: setup
 	$(BIN)/gridlaw run examples/quickstart.yaml
@@ -26,6 +28,18 @@ check:
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest
+
+bench: setup
+	$(BIN)/python -m benchmarks kernels step
+	$(MAKE) $(PEERS)/.ready
+	$(PEERS)/bin/python -m benchmarks peers
+
+# The peers do not go together with the lock, so they have an environment of their own.
+$(PEERS)/.ready: benchmarks/requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(PEERS)
+	SKIP_CUDA_BUILD=1 $(PEERS)/bin/pip install --quiet --disable-pip-version-check \
+		-r benchmarks/requirements.txt --editable .
+	@touch $@
 
 # Exact versions for every install; run after a change of the ranges in pyproject.toml.
 # The "+cpu" of a CPU-only torch is dropped: the lock names the release, the index decides the build.

@@ -9,7 +9,7 @@ from dashboards.subject import recipes_of
 from dashboards.wording import MISSING, count, scientific
 from kernels.formats import E4M3
 from kernels.operands import Operand, Rounding, Source
-from kernels.recipes import Carrier, Gemm, Recipe, Rht, Signs
+from kernels.recipes import Carrier, Gemm, Precision, Recipe, Rht, Signs
 from sweeps.records import RunRecord
 from sweeps.runspec import CorpusRef, RunSpec, Training
 from sweeps.wording import listed
@@ -159,6 +159,8 @@ def _exemptions(recipe: Recipe) -> str:
 
 def _besides(recipe: Recipe) -> str:
     words = ["tails padded"] if recipe.pad else []
+    if recipe.gemm is not Precision.FP32:
+        words.append(f"operands rounded to {recipe.gemm} for the product")
     if recipe.loss_scaling is not None:
         words.append(f"dynamic loss scaling from {recipe.loss_scaling.initial:,.0f}")
     return "; ".join(words) or MISSING

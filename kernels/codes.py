@@ -5,7 +5,8 @@
     code   sign of q times the index of the magnitude it was rounded to, -(n - 1) ... n - 1
 
 The values come from the kernel that a GEMM uses; scales and codes, which it does not keep, are
-worked out again by the reference's own functions.
+worked out again by the reference's own functions. What the product's precision rounds off is off
+the values, and is no part of the codes.
 """
 
 from collections.abc import Iterator
@@ -19,8 +20,9 @@ from kernels.formats import Grid
 from kernels.hadamard import Rotation, rotate
 from kernels.operands import Operand, Rounding, Scale
 from kernels.ops import fake_quantize
+from kernels.recipes import Precision
 from kernels.reference import tile_scales
-from kernels.rounding import in_fp32, round_nearest_
+from kernels.rounding import in_fp32, round_nearest_, round_significand
 from kernels.scales import tensor_scale
 from kernels.tiles import tiling
 
@@ -54,6 +56,7 @@ def encoded(
     rotation: Rotation | None = None,
     axis: int = 1,
     key: int = 0,
+    precision: Precision = Precision.FP32,
 ) -> Iterator[Encoded]:
     """An operand on its grid, panel by panel; arguments as in `kernels.reference.fake_quantize`.
 
@@ -63,18 +66,26 @@ def encoded(
     grid = operand.grid
     if grid is None:
         raise ValueError("an operand without a grid has no codes")
-    values = fake_quantize(x, operand, key, rotation=rotation, axis=axis).dequantized()
+    exact = fake_quantize(x, operand, key, rotation=rotation, axis=axis)
+    rounded = exact._replace(values=round_significand(exact.values, precision.dropped_bits))
     original = (x if axis == 1 else x.t()).to(torch.float32)
     if rotation is not None:
         original = rotate(F.pad(original, (0, -original.shape[1] % len(rotation.signs))), rotation)
-    values = values if axis == 1 else values.t()
+    on_grid, values = (
+        one.dequantized() if axis == 1 else one.dequantized().t() for one in (exact, rounded)
+    )
     above = None
     if operand.scale is Scale.E4M3 and operand.outer is None:
         above = tensor_scale(original.abs().amax(), operand)
     rows, columns = original.shape
     across = tiling(operand.block, rows, columns).across
     height = across * max(1, _PANEL // (across * columns)) if x.device.type == "cpu" else rows
-    panels = zip(torch.split(original, height), torch.split(values, height), strict=True)
+    panels = zip(
+        torch.split(original, height),
+        torch.split(on_grid, height),
+        torch.split(values, height),
+        strict=True,
+    )
     return (_panel(*panel, operand, grid, above) for panel in panels)
 
 
@@ -89,7 +100,12 @@ def signed_codes(q: Tensor, grid: Grid) -> Tensor:
 
 @torch.no_grad()
 def _panel(
-    original: Tensor, values: Tensor, operand: Operand, grid: Grid, above: Tensor | None
+    original: Tensor,
+    on_grid: Tensor,
+    values: Tensor,
+    operand: Operand,
+    grid: Grid,
+    above: Tensor | None,
 ) -> Encoded:
     cut = tiling(operand.block, *original.shape)
     tiles = cut.cut(original)
@@ -98,7 +114,7 @@ def _panel(
     places = scaled
     if operand.rounding is Rounding.SR:  # only the values know which neighbour was drawn
         headroom = operand.headroom if operand.scale.is_power_of_two else 1.0
-        places = cut.join(cut.cut(values) / (scales.applied * headroom)).contiguous()
+        places = cut.join(cut.cut(on_grid) / (scales.applied * headroom)).contiguous()
     elements = cut.cut(torch.ones_like(original)).sum((1, 2))
     # Relative to the largest, squares neither overflow nor vanish.
     relative = tiles.abs() / tiles.abs().amax((1, 2), keepdim=True)

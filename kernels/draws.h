@@ -9,26 +9,19 @@
 #ifndef GRIDLAW_DRAWS_H
 #define GRIDLAW_DRAWS_H
 
+#include "job.h"
 #include "lanes.h"
-
-/* Products of the low 32 bits of each element. */
-INLINE Longs multiply(Longs a, uint32_t b)
-{
-#if defined(__AVX2__)
-    return (Longs)_mm256_mul_epu32((__m256i)a, _mm256_set1_epi64x(b));
-#elif defined(__x86_64__)
-    return (Longs)_mm_mul_epu32((__m128i)a, _mm_set1_epi64x(b));
-#else
-    return (a & 0xFFFFFFFFu) * (uint64_t)b;
-#endif
-}
 
 /* Of run `first`, first + step, ... in the lanes; w[j] gets word j. Even and odd lanes apart, each
  * word in the low half of 64 bits: a product needs no more than that half, so what other
  * operations leave above it may stay until the end. */
 static void philox(Words w[4], uint64_t first, uint64_t step, uint64_t call, uint64_t key)
 {
-    Longs even = first + (Longs)LANE_PAIRS(step), odd = even + step, calls = call - (Longs){0};
+    Longs lane, calls = call - (Longs){0};
+    UNROLL for (int i = 0; i < LANES / 2; i++) lane[i] = 2 * (uint64_t)i;
+    Longs high = multiply(lane, (uint32_t)(step >> 32)) << 32;
+    Longs even = first + high + multiply(lane, (uint32_t)step);
+    Longs odd = even + step;
     Longs c[2][4] = {{even, even >> 32, calls}, {odd, odd >> 32, calls}};
     uint32_t key_0 = (uint32_t)key, key_1 = (uint32_t)(key >> 32);
     UNROLL for (int round = 0; round < 10; round++) {

@@ -19,7 +19,7 @@ from kernels.hadamard import Rotation, rotate
 from kernels.matmul import CARRIERS, carried_matmul, emulated_matmul
 from kernels.operands import Operand, Source
 from kernels.ops import fulfil
-from kernels.recipes import Gemm, Recipe
+from kernels.recipes import Gemm, Precision, Recipe
 from kernels.reference import FakeQuantized
 from kernels.request import Request
 from kernels.streams import Streams
@@ -83,14 +83,10 @@ class LayerPass:
             FP32; y [t, out], dx [t, in] or dw [out, in].
         """
         if not self.gemm(form).is_quantized:
-            return carried_matmul(*_turned(form, left, right), self.carrier)
+            return carried_product(form, left, right, self.carrier)
         a = self.quantize(form, form.left, left)
         b = self.quantize(form, form.right, right)
-        product = emulated_matmul(*_turned(form, a.values, b.values), self.recipe.gemm)
-        for factor in (a.factor, b.factor):
-            if factor is not None:
-                product *= factor
-        return product
+        return quantized_product(form, a, b, self.recipe.gemm)
 
     def quantize(self, form: Form, word: str, tensor: Tensor) -> FakeQuantized:
         """One operand as the GEMM multiplies it: transformed, padded and fake-quantized.
@@ -100,7 +96,7 @@ class LayerPass:
             word: `x`, `w` or `dy`, one of its two operands.
             tensor: [rows, columns] as it lies in memory, rounded to the carrier.
         """
-        operand, axis = self._operand(form, word)
+        operand, axis = operand_of(self.recipe, form, word)
         if operand.source is Source.FORWARD:
             # Draws depend on position and key alone: quantizing again repeats fprop's values, and
             # takes less memory than to keep them.
@@ -128,7 +124,7 @@ class LayerPass:
         """
         if not self.gemm(form).is_quantized:
             return tensor.to(self.carrier).to(torch.float32)
-        _, axis = self._operand(form, word)
+        _, axis = operand_of(self.recipe, form, word)
         values = self.quantize(form, word, tensor).dequantized()
         rotation = self.rotation(form)
         if rotation is not None:
@@ -146,11 +142,29 @@ class LayerPass:
         gemm: Gemm = getattr(self.recipe, form.name)
         return gemm
 
-    def _operand(self, form: Form, word: str) -> tuple[Operand, int]:
-        gemm = self.gemm(form)
-        if word == form.left:
-            return gemm.left, form.left_axis
-        return gemm.right, form.right_axis
+
+def operand_of(recipe: Recipe, form: Form, word: str) -> tuple[Operand, int]:
+    """What a recipe says of an operand of a GEMM, and the axis that the GEMM contracts."""
+    gemm: Gemm = getattr(recipe, form.name)
+    if word == form.left:
+        return gemm.left, form.left_axis
+    return gemm.right, form.right_axis
+
+
+def carried_product(form: Form, left: Tensor, right: Tensor, carrier: torch.dtype) -> Tensor:
+    """The product of a GEMM without a grid, FP32; operands as in `LayerPass.multiply`."""
+    return carried_matmul(*_turned(form, left, right), carrier)
+
+
+def quantized_product(
+    form: Form, left: FakeQuantized, right: FakeQuantized, precision: Precision
+) -> Tensor:
+    """The product of a GEMM's operands as they were quantized for it, FP32."""
+    product = emulated_matmul(*_turned(form, left.values, right.values), precision)
+    for factor in (left.factor, right.factor):
+        if factor is not None:
+            product *= factor
+    return product
 
 
 def refusal(form: Form, recipe: Recipe, size: int) -> str | None:

@@ -72,19 +72,27 @@ def random_signs(
         microbatch: Position within the step.
         size: n, at most 128.
     """
+    bits = sign_bits(
+        kind, seed=seed, layer=layer, gemm=gemm, step=step, microbatch=microbatch, size=size
+    )
+    return tuple(-1.0 if bits >> place & 1 else 1.0 for place in range(size))
+
+
+def sign_bits(
+    kind: Signs, *, seed: int, layer: str, gemm: str, step: int, microbatch: int, size: int
+) -> int:
+    """The same as bits of one number, 1 where a sign is negative, sign 0 in the lowest."""
     match kind:
         case Signs.NONE:
-            return (1.0,) * size
+            return 0
         case Signs.FIXED:
-            fields: tuple[object, ...] = (seed,)
+            text = f"{seed}"
         case Signs.LAYER:
-            fields = (seed, layer, gemm)
+            text = f"{seed}\0{layer}\0{gemm}"
         case Signs.STEP:
-            fields = (seed, layer, gemm, step, microbatch)
-    text = "\0".join(str(field) for field in fields)
+            text = f"{seed}\0{layer}\0{gemm}\0{step}\0{microbatch}"
     digest = blake2b(text.encode(), digest_size=16, person=b"rht").digest()
-    bits = int.from_bytes(digest, "little")
-    return tuple(-1.0 if bits >> place & 1 else 1.0 for place in range(size))
+    return int.from_bytes(digest, "little") & (1 << size) - 1
 
 
 def rotate(x: Tensor, rotation: Rotation) -> Tensor:

@@ -6,6 +6,8 @@
  *     element i of lane l of group g     number g * group + i * along + l * across of x and y
  *     its run of 16                      number l * lane_runs + g * span / 16 + i / 16
  *     its block's maximum                [(g * span + i) / block, l] of amax, which has all lanes
+ *
+ * Any number of threads may work on a job at once: each takes tiles from `next` on.
  */
 
 #ifndef GRIDLAW_JOB_H
@@ -23,6 +25,7 @@ typedef struct {
     float *y;
     float *amax; /* measure() writes it; quantize() reads it, or takes each block's own if null */
     int64_t groups, lanes, group, along, across, lane_runs;
+    int64_t next; /* tile that nobody has taken yet; 0 at first */
     uint64_t key;
     const float *signs;
     const float *thresholds, *neighbours; /* TO_TABLE: 2 * half - 1 keys of RTNE and of SR */

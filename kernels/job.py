@@ -12,6 +12,7 @@ from kernels.operands import Operand
 from kernels.philox import RUN
 from kernels.recipes import Precision
 
+_SUMMED = 2.0**100  # largest maximum beside which 1.5 * 2**23 steps are a finite number
 _NUMBERS = tuple(field.name for field in fields(Arithmetic))
 
 
@@ -21,6 +22,7 @@ class Job(Structure):
     _fields_ = (
         *((name, c_void_p) for name in ("x", "y", "amax")),
         *((name, c_int64) for name in ("groups", "lanes", "group", "along", "across", "lane_runs")),
+        ("next", c_int64),
         ("key", c_uint64),
         *((name, POINTER(c_float)) for name in ("signs", "thresholds", "neighbours", "values")),
         *((name, c_int32) for name in ("bf16", "span", "block", "outer", "rht", "to_bf16")),
@@ -33,24 +35,39 @@ class Job(Structure):
     )
 
 
-def job_of(
-    cut: Cut,
-    operand: Operand,
-    key: int,
-    rotation: Rotation | None,
-    precision: Precision = Precision.FP32,
+def template_of(
+    cut: Cut, operand: Operand, rht: int, to_bf16: bool, precision: Precision = Precision.FP32
 ) -> Job:
-    """The job of an operand, but for where its tensors are and what is measured first."""
-    job = Job(key=key, span=cut.span, block=cut.block, outer=cut.outer)
+    """The job of an operand, but for what differs from one call to the next: see `job_of`.
+
+    Args:
+        cut: Its matrix in lanes.
+        operand: The rule.
+        rht: Elements of a transform, or 0.
+        to_bf16: Whether what is transformed is rounded to BF16.
+        precision: What the values are rounded to in the end.
+    """
+    job = Job(span=cut.span, block=cut.block, outer=cut.outer)
     _lay_out(job, cut)
-    size, to_bf16 = (0, False) if rotation is None else (len(rotation.signs), rotation.to_bf16)
-    numbers = arithmetic_of(operand, size, to_bf16, precision)
+    numbers = arithmetic_of(operand, rht, to_bf16, precision)
     for name in _NUMBERS:
         setattr(job, name, getattr(numbers, name))
+    if numbers.maximum > _SUMMED:
+        job.rule = TO_TABLE
+    if job.rule == TO_TABLE and operand.grid is not None:
+        job.thresholds, job.neighbours, job.values, job.half = _tables(operand.grid)
+    return job
+
+
+def job_of(template: Job, key: int, rotation: Rotation | None) -> Job:
+    """One call's job, but for where its tensors are and what is measured first.
+
+    Its tables are those of the template, which has to live as long.
+    """
+    job = Job.from_buffer_copy(template)
+    job.key = key
     if rotation is not None:
         job.signs = _array(rotation.signs)
-    if numbers.rule == TO_TABLE and operand.grid is not None:
-        job.thresholds, job.neighbours, job.values, job.half = _tables(operand.grid)
     return job
 
 

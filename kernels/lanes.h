@@ -1,13 +1,14 @@
-/* Vectors of FP32 lanes, and their way between memory and an array of 16: element i of each lane.
+/* Vectors of FP32 lanes, each with the same element of another block: the one place that knows of
+ * instruction sets.
  *
  *               lane 0     lane 1     lane 2
  *     v[0]      block 0    block 1    block 2  ...     butterfly    v[i] + v[j], v[i] - v[j]
  *     v[1]      block 0    block 1    block 2  ...     amax         larger(v[0], v[1], ...)
  *     ...                                              scale        one division for all lanes
  *
- * Whatever the block, the transform, the grid and the draw, nothing ever crosses lanes. Blocks down
- * the columns of a matrix lie in memory like this already; blocks along its rows are transposed on
- * the way in and out.
+ * Whatever the block, the transform, the grid and the draw, nothing ever crosses lanes. There are
+ * 16 of them with AVX-512, 8 with AVX2 and else 4. Arithmetic is written in the compiler's vector
+ * types; intrinsics stand where it would not find the instruction.
  */
 
 #ifndef GRIDLAW_LANES_H
@@ -20,18 +21,12 @@
 #include <immintrin.h>
 #endif
 
-#include "job.h"
-
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "two BF16 elements are taken from a word, the first from its low half"
-#endif
-
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX2__)
 #define LANES 8
-#define LANE_PAIRS(step) {0, 2 * (step), 4 * (step), 6 * (step)}
 #else
 #define LANES 4
-#define LANE_PAIRS(step) {0, 2 * (step)}
 #endif
 
 typedef float Floats __attribute__((vector_size(4 * LANES)));
@@ -41,7 +36,6 @@ typedef uint64_t Longs __attribute__((vector_size(4 * LANES)));
 typedef uint16_t Halves __attribute__((vector_size(2 * LANES)));
 
 enum { MANTISSA_BITS = 23, EXPONENT = 0x7F800000, MAGNITUDE = 0x7FFFFFFF };
-enum { AHEAD = 32 }; /* elements from a load to what is prefetched */
 
 #define INLINE static inline __attribute__((always_inline))
 #define RARE static __attribute__((noinline))
@@ -62,7 +56,9 @@ INLINE Floats choose(Ints mask, Floats a, Floats b)
 /* As integers, magnitudes are in the same order, with NaN above infinity. */
 INLINE Ints larger(Ints a, Ints b)
 {
-#if defined(__AVX2__)
+#if LANES == 16
+    return (Ints)_mm512_max_epi32((__m512i)a, (__m512i)b);
+#elif LANES == 8
     return (Ints)_mm256_max_epi32((__m256i)a, (__m256i)b);
 #else
     Ints mask = a > b;
@@ -72,7 +68,9 @@ INLINE Ints larger(Ints a, Ints b)
 
 INLINE Ints smaller(Ints a, Ints b)
 {
-#if defined(__AVX2__)
+#if LANES == 16
+    return (Ints)_mm512_min_epi32((__m512i)a, (__m512i)b);
+#elif LANES == 8
     return (Ints)_mm256_min_epi32((__m256i)a, (__m256i)b);
 #else
     Ints mask = a < b;
@@ -80,20 +78,91 @@ INLINE Ints smaller(Ints a, Ints b)
 #endif
 }
 
-/* Adding 1.5 * 2**23 leaves no bits for a fraction, so it rounds to an integer, ties to even. */
-INLINE Floats nearest_integer(Floats q) { return (q + 0x1.8p23f) - 0x1.8p23f; }
+/* The nearest multiple of a power of two, ties to even: beside 1.5 * 2**23 of its steps a number
+ * has no bits for a fraction of one. */
+INLINE Floats nearest(Floats q, Floats steps) { return (q + steps) - steps; }
+INLINE Floats nearest_integer(Floats q) { return nearest(q, floats(0x1.8p23f)); }
 
 /* Of a number from 0 to 2**22. */
 INLINE Floats whole_part(Floats q)
 {
-#if defined(__AVX2__)
+#if LANES == 16
+    return (Floats)_mm512_floor_ps((__m512)q);
+#elif LANES == 8
     return (Floats)_mm256_floor_ps((__m256)q);
 #else
-    Floats nearest = nearest_integer(q);
-    return nearest - (Floats)((nearest > q) & (Ints)floats(1));
+    Floats integer = nearest_integer(q);
+    return integer - (Floats)((integer > q) & (Ints)floats(1));
 #endif
 }
 
+/* Products of the low 32 bits of each element. */
+INLINE Longs multiply(Longs a, uint32_t b)
+{
+#if LANES == 16
+    return (Longs)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi64(b));
+#elif LANES == 8
+    return (Longs)_mm256_mul_epu32((__m256i)a, _mm256_set1_epi64x(b));
+#elif defined(__x86_64__)
+    return (Longs)_mm_mul_epu32((__m128i)a, _mm_set1_epi64x(b));
+#else
+    return (a & 0xFFFFFFFFu) * (uint64_t)b;
+#endif
+}
+
+/* BF16 numbers in FP32. GCC 12 widens 16 lanes in two halves. */
+INLINE Floats widen(Halves a)
+{
+#if LANES == 16
+    return (Floats)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)a), 16);
+#else
+    return (Floats)(__builtin_convertvector(a, Words) << 16);
+#endif
+}
+
+/* Four words of every fourth lane, `apart` bytes from one to the next, and back. Not through the
+ * stack: what is read wider than it was written has to wait. */
+INLINE Words join(const char *from, int64_t apart)
+{
+#if LANES == 16
+    __m512i a = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)from));
+    a = _mm512_inserti32x4(a, _mm_loadu_si128((const __m128i *)(from + apart)), 1);
+    a = _mm512_inserti32x4(a, _mm_loadu_si128((const __m128i *)(from + 2 * apart)), 2);
+    return (Words)_mm512_inserti32x4(a, _mm_loadu_si128((const __m128i *)(from + 3 * apart)), 3);
+#elif LANES == 8
+    __m256i a = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)from));
+    return (Words)_mm256_inserti128_si256(a, _mm_loadu_si128((const __m128i *)(from + apart)), 1);
+#else
+    Words a;
+    (void)apart;
+    memcpy(&a, from, sizeof a);
+    return a;
+#endif
+}
+
+INLINE void part(Words a, char *to, int64_t apart)
+{
+#if LANES == 16
+    _mm_storeu_si128((__m128i *)to, _mm512_castsi512_si128((__m512i)a));
+    _mm_storeu_si128((__m128i *)(to + apart), _mm512_extracti32x4_epi32((__m512i)a, 1));
+    _mm_storeu_si128((__m128i *)(to + 2 * apart), _mm512_extracti32x4_epi32((__m512i)a, 2));
+    _mm_storeu_si128((__m128i *)(to + 3 * apart), _mm512_extracti32x4_epi32((__m512i)a, 3));
+#elif LANES == 8
+    _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128((__m256i)a));
+    _mm_storeu_si128((__m128i *)(to + apart), _mm256_extracti128_si256((__m256i)a, 1));
+#else
+    (void)apart;
+    memcpy(to, &a, sizeof a);
+#endif
+}
+
+/* Words of two vectors within every 128 bits. Pairs of 512 bits GCC 12 would pick by a table. */
+#if LANES == 16
+#define LOW(a, b) (Words)_mm512_unpacklo_epi32((__m512i)(a), (__m512i)(b))
+#define HIGH(a, b) (Words)_mm512_unpackhi_epi32((__m512i)(a), (__m512i)(b))
+#define LOW_PAIR(a, b) (Words)_mm512_unpacklo_epi64((__m512i)(a), (__m512i)(b))
+#define HIGH_PAIR(a, b) (Words)_mm512_unpackhi_epi64((__m512i)(a), (__m512i)(b))
+#else
 #if defined(__clang__)
 #define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -110,6 +179,7 @@ INLINE Floats whole_part(Floats q)
 #define LOW_PAIR(a, b) PICK(a, b, 0, 1, 4, 5)
 #define HIGH_PAIR(a, b) PICK(a, b, 2, 3, 6, 7)
 #endif
+#endif
 
 /* 4 x 4 words within every 128 bits, which no processor has to cross. */
 INLINE void transpose(Words t[4])
@@ -119,87 +189,6 @@ INLINE void transpose(Words t[4])
     t[1] = HIGH_PAIR(a, c);
     t[2] = LOW_PAIR(b, d);
     t[3] = HIGH_PAIR(b, d);
-}
-
-/* Four words from each lane, `across` bytes apart: t[i] gets word i. */
-INLINE void gather(Words t[4], const char *x, int64_t across)
-{
-    for (int i = 0; i < 4; i++)
-        for (int part = 0; part < LANES / 4; part++)
-            memcpy((char *)&t[i] + 16 * part, x + (i + 4 * part) * across, 16);
-    transpose(t);
-}
-
-INLINE void scatter(Words t[4], char *y, int64_t across)
-{
-    transpose(t);
-    for (int i = 0; i < 4; i++)
-        for (int part = 0; part < LANES / 4; part++)
-            memcpy(y + (i + 4 * part) * across, (char *)&t[i] + 16 * part, 16);
-}
-
-INLINE Floats widen(Halves a) { return (Floats)(__builtin_convertvector(a, Words) << 16); }
-
-INLINE void load_run(Floats *v, const Job *job, int64_t at, int count)
-{
-    const float *x = (const float *)job->x + at;
-    const uint16_t *halves = (const uint16_t *)job->x + at;
-    if (count < LANES) {
-        for (int i = 0; i < RUN; i++)
-            for (int l = 0; l < LANES; l++) {
-                int64_t k = i * job->along + l * job->across;
-                v[i][l] = l >= count ? 0 : job->bf16 ? widen((Halves){halves[k]})[0] : x[k];
-            }
-    } else if (job->across == 1) {
-        for (int i = 0; i < RUN; i++, x += job->along, halves += job->along) {
-            /* 16 rows read and 16 written are more streams than a prefetcher follows. */
-            if (job->y)
-                __builtin_prefetch(job->y + at + i * job->along + AHEAD, 1);
-            if (job->bf16) {
-                Halves row;
-                memcpy(&row, halves, sizeof row);
-                v[i] = widen(row);
-            } else
-                memcpy(&v[i], x, sizeof v[i]);
-            __builtin_prefetch(job->bf16 ? (const void *)(halves + AHEAD) : x + AHEAD);
-        }
-    } else if (job->bf16) {
-        for (int i = 0; i < RUN; i += 8) {
-            Words pairs[4];
-            gather(pairs, (const char *)(halves + i), 2 * job->across);
-            for (int j = 0; j < 4; j++) {
-                v[i + 2 * j] = (Floats)(pairs[j] << 16);
-                v[i + 2 * j + 1] = (Floats)(pairs[j] & 0xFFFF0000u);
-            }
-        }
-    } else {
-        for (int i = 0; i < RUN; i += 4) {
-            Words t[4];
-            gather(t, (const char *)(x + i), 4 * job->across);
-            for (int j = 0; j < 4; j++)
-                v[i + j] = (Floats)t[j];
-        }
-    }
-}
-
-INLINE void store_run(const Floats *v, const Job *job, int64_t at, int count)
-{
-    float *y = job->y + at;
-    if (count < LANES) {
-        for (int i = 0; i < RUN; i++)
-            for (int l = 0; l < count; l++)
-                y[i * job->along + l * job->across] = v[i][l];
-    } else if (job->across == 1) {
-        for (int i = 0; i < RUN; i++)
-            memcpy(y + i * job->along, &v[i], sizeof v[i]);
-    } else {
-        for (int i = 0; i < RUN; i += 4) {
-            Words t[4];
-            for (int j = 0; j < 4; j++)
-                t[j] = (Words)v[i + j];
-            scatter(t, (char *)(y + i), 4 * job->across);
-        }
-    }
 }
 
 #endif

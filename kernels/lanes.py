@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from kernels.blocks import Block
-from kernels.hadamard import Rotation
 from kernels.operands import Operand
 from kernels.philox import RUN
 
@@ -73,10 +72,17 @@ class Cut:
         return y.narrow(self.axis, 0, self.length).contiguous()
 
 
-def cut(x: Tensor, operand: Operand, rotation: Rotation | None, axis: int) -> Cut:
-    """How an operand is cut for its blocks and its transform."""
-    size = len(rotation.signs) if rotation else 1
-    rows, length = x.shape[1 - axis], up_to(x.shape[axis], size)
+def cut(shape: tuple[int, int], operand: Operand, rht: int, axis: int) -> Cut:
+    """How an operand is cut for its blocks and its transform.
+
+    Args:
+        shape: Of its matrix.
+        operand: The rule.
+        rht: Elements of a transform, or 0.
+        axis: The contraction axis.
+    """
+    size = rht or 1
+    rows, length = shape[1 - axis], up_to(shape[axis], size)
     block, outer = _along(operand, up_to(length, RUN)), 0
     if operand.outer is not None:
         outer = min(operand.outer, up_to(length, block))
@@ -91,7 +97,7 @@ def cut(x: Tensor, operand: Operand, rotation: Rotation | None, axis: int) -> Cu
         block=block,
         span=span,
         outer=outer,
-        one_group=axis == 1 and filled == x.shape[axis] and across in (1, None),
+        one_group=axis == 1 and filled == shape[axis] and across in (1, None),
     )
 
 

@@ -9,37 +9,16 @@ to the master weight as it is.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from kernels.gemm import DGRAD, FPROP, WGRAD, Form, LayerPass, refusal
-from kernels.matmul import CARRIERS
+from kernels.gemm import DGRAD, FPROP, WGRAD, Form, refusal
+from kernels.layer_ops import Followed, LinearPass, followed
+from kernels.probes import Probe, ShownBackward, ShownForward, enrolled
 from kernels.recipes import BF16_RECIPE, Recipe
 from kernels.streams import Streams
-
-
-class _QuantizedProduct(torch.autograd.Function):
-    """y = x w^T with each of the three GEMMs under its own rule; x [t, in], w [out, in]."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, call: LayerPass) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        ctx.call = call
-        return call.multiply(FPROP, x, weight.to(call.carrier)).to(call.carrier)
-
-    @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        x, weight = ctx.saved_tensors
-        call: LayerPass = ctx.call
-        dx = dw = None
-        if ctx.needs_input_grad[0]:
-            dx = call.multiply(DGRAD, dy, weight.to(call.carrier)).to(call.carrier)
-        if ctx.needs_input_grad[1]:
-            dw = call.multiply(WGRAD, dy, x)
-        return dx, dw, None
 
 
 class QuantLinear(nn.Module):
@@ -47,7 +26,8 @@ class QuantLinear(nn.Module):
 
     Attributes:
         weight: FP32 master weight, [out_features, in_features]; not initialised here.
-        active: What a forward pass follows: the recipe, or plain BF16 within `bf16_forward`.
+        recipe: The rules of the three GEMMs, as they are for this layer.
+        is_plain: Whether forward passes are in plain BF16 for now, as within `bf16_forward`.
         probe: Shown x [t, in] in a forward pass and dy [t, out] in a backward pass, by name and as
             the GEMMs take them; None while nobody looks.
     """
@@ -73,16 +53,24 @@ class QuantLinear(nn.Module):
         self.out_features = out_features
         self.name = name
         self.streams = streams
-        self.active = recipe
-        self.probe: Callable[[str, Tensor], None] | None = None
+        self.recipe = recipe
+        self.is_plain = False
+        self.probe: Probe | None = None
         self.weight = nn.Parameter(torch.empty(out_features, in_features, dtype=torch.float32))
         self._check(FPROP, in_features)
         self._check(DGRAD, out_features)
+        self._number = enrolled(self)
+        self._settle()
+
+    @property
+    def active(self) -> Recipe:
+        """What a forward pass follows: the recipe, or plain BF16."""
+        return BF16_RECIPE if self.is_plain else self.recipe
 
     @property
     def carrier(self) -> torch.dtype:
         """Type of a forward pass's result."""
-        return CARRIERS[self.active.carrier]
+        return self._followed.carrier
 
     def forward(self, x: Tensor) -> Tensor:
         """Multiplies by the transposed weight, y = x w^T.
@@ -97,26 +85,49 @@ class QuantLinear(nn.Module):
             ValueError: If the weight needs a gradient, the tokens do not divide into the blocks and
                 transforms of wgrad, and the recipe does not pad.
         """
-        rows = x.to(self.carrier).reshape(-1, self.in_features)
-        if torch.is_grad_enabled() and self.weight.requires_grad:
+        rules = self._followed
+        rows = x.to(rules.carrier).reshape(-1, self.in_features)
+        grad = torch.is_grad_enabled()
+        needs_dx, needs_dw = grad and rows.requires_grad, grad and self.weight.requires_grad
+        if needs_dw and rows.shape[0] % rules.tokens:
             self._check(WGRAD, rows.shape[0])
-        call = LayerPass(recipe=self.active, layer=self.name, streams=replace(self.streams))
-        y: Tensor = _QuantizedProduct.apply(rows, self.weight, call)  # type: ignore[no-untyped-call]
         if self.probe is not None:
-            self._show(self.probe, rows, y)
+            rows = ShownForward.apply(rows, self._number, "x")  # type: ignore[no-untyped-call]
+        y: Tensor = LinearPass.apply(  # type: ignore[no-untyped-call]
+            rows, self.weight, self._draws, rules.number, needs_dx, needs_dw,
+            rules.keeps_x, rules.keeps_w,
+        )  # fmt: skip
+        if self.probe is not None:
+            y = ShownBackward.apply(y, self._number, "dy")  # type: ignore[no-untyped-call]
         return y.view(*x.shape[:-1], self.out_features)
 
     def extra_repr(self) -> str:
         """Shape and recipe, as printed within the model."""
         return f"{self.in_features}, {self.out_features}, recipe={self.active.name}"
 
-    def _show(self, probe: Callable[[str, Tensor], None], x: Tensor, y: Tensor) -> None:
-        probe("x", x.detach())
-        if y.requires_grad:
-            y.register_hook(lambda dy: probe("dy", dy))  # type: ignore[no-untyped-call]
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy, or one from another process, has its row in the table of its own streams."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._number = enrolled(self)
+        self._settle()
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._settle()
+        return self
+
+    def _settle(self) -> None:
+        """Learn what depends on where the weight is."""
+        device = self.weight.device
+        self._draws = self.streams.row(self.recipe, self.name, device)
+        self._own, self._plain = followed(self.recipe, device), followed(BF16_RECIPE, device)
+
+    @property
+    def _followed(self) -> Followed:
+        return self._plain if self.is_plain else self._own
 
     def _check(self, form: Form, size: int) -> None:
-        if (reason := refusal(form, self.active, size)) is not None:
+        if (reason := refusal(form, self.recipe, size)) is not None:
             raise ValueError(f"layer {self.name!r}: {reason}")
 
 
@@ -124,11 +135,11 @@ class QuantLinear(nn.Module):
 def bf16_forward(model: nn.Module) -> Iterator[None]:
     """Runs every linear layer of a model in BF16 while the context lasts, whatever its carrier."""
     layers = [module for module in model.modules() if isinstance(module, QuantLinear)]
-    before = [layer.active for layer in layers]
+    before = [layer.is_plain for layer in layers]
     for layer in layers:
-        layer.active = BF16_RECIPE
+        layer.is_plain = True
     try:
         yield
     finally:
-        for layer, active in zip(layers, before, strict=True):
-            layer.active = active
+        for layer, was_plain in zip(layers, before, strict=True):
+            layer.is_plain = was_plain

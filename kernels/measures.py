@@ -24,7 +24,7 @@ from kernels.hadamard import Rotation
 from kernels.matmul import carried_matmul
 from kernels.operands import Operand, Source
 from kernels.quality import LayerQuality, OperandQuality, ProductQuality, Quality
-from kernels.recipes import Rht
+from kernels.recipes import Precision, Rht
 
 OVERSHOOT = 1 + 2.0**-20
 """The rounding of a scale can lift a block's largest element this far; it is no saturation."""
@@ -37,13 +37,14 @@ def quality(
     rotation: Rotation | None = None,
     axis: int = 1,
     key: int = 0,
+    precision: Precision = Precision.FP32,
 ) -> Quality:
     """What an operand loses; arguments as in `kernels.reference.fake_quantize`.
 
     Raises:
         ValueError: If the operand has no grid, or x is not a matrix with elements.
     """
-    panels = encoded(x, operand, rotation=rotation, axis=axis, key=key)
+    panels = encoded(x, operand, rotation=rotation, axis=axis, key=key, precision=precision)
     assert operand.grid is not None
     return _total([_tally(panel, operand.grid) for panel in panels])
 
@@ -142,12 +143,17 @@ def operand_quality(
     tried = gemm.rht or rht or Rht()
     key = call.streams.key(layer=call.layer, gemm=form.name, operand=word)
     rotation = call.streams.rotation(tried, layer=call.layer, gemm=form.name)
+
+    def under(transform: Rotation | None) -> Quality:
+        precision = call.recipe.gemm
+        return quality(tensor, operand, rotation=transform, axis=axis, key=key, precision=precision)
+
     return OperandQuality(
         gemm=form.name,
         operand=word,
         rotates=gemm.rht is not None,
-        plain=quality(tensor, operand, axis=axis, key=key),
-        rotated=quality(tensor, operand, axis=axis, key=key, rotation=rotation),
+        plain=under(None),
+        rotated=under(rotation),
     )
 
 

@@ -14,14 +14,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import CDLL, byref
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import torch
 from torch import Tensor
 
 from kernels import compiled
 from kernels.hadamard import Rotation
-from kernels.job import Job, job_of
+from kernels.job import Job, job_of, template_of
 from kernels.lanes import Cut, cut, share
 from kernels.operands import Operand, Scale
 from kernels.recipes import Precision
@@ -29,7 +29,7 @@ from kernels.reference import FakeQuantized
 from kernels.rounding import round_significand
 from kernels.scales import tensor_scale
 
-_LEAST_SHARE = 1 << 16  # elements for which another thread pays
+_SHARE = 1 << 17  # elements for which a thread pays
 _log = logging.getLogger(__name__)
 
 
@@ -60,9 +60,13 @@ class Kernel:
         x = x.detach()
         if operand.grid is None and rotation is None:
             return FakeQuantized(_carried(x.contiguous(), carrier, precision), None)
-        lanes = cut(x, operand, rotation, axis)
+        rht, to_bf16 = (0, False) if rotation is None else (len(rotation.signs), rotation.to_bf16)
+        # What has no grid is rounded to the carrier first.
+        kept = Precision.FP32 if operand.grid is None else precision
+        rows, columns = x.shape
+        lanes, template = _prepared(rows, columns, axis, operand, rht, to_bf16, kept)
         x = lanes.fill(x if x.dtype is torch.bfloat16 else x.to(torch.float32))
-        job = job_of(lanes, operand, key, rotation, precision)
+        job = job_of(template, key, rotation)
         job.x, job.bf16 = x.data_ptr(), x.dtype is torch.bfloat16
         maxima, factor = self._measure(job, lanes, operand)
         if maxima is not None:
@@ -96,23 +100,40 @@ class Kernel:
         return share(maxima, operand.block), factor
 
 
+@lru_cache(maxsize=4096)
+def _prepared(
+    rows: int,
+    columns: int,
+    axis: int,
+    operand: Operand,
+    rht: int,
+    to_bf16: bool,
+    precision: Precision,
+) -> tuple[Cut, Job]:
+    """A matrix in lanes and the template of its job: longer work than a small quantization."""
+    lanes = cut((rows, columns), operand, rht, axis)
+    return lanes, template_of(lanes, operand, rht, to_bf16, precision)
+
+
 def _carried(x: Tensor, carrier: torch.dtype, precision: Precision) -> Tensor:
     return round_significand(x.to(carrier).to(torch.float32), precision.dropped_bits)
 
 
 def _spread(function: Callable[..., int], job: Job, elements: int) -> None:
-    """Has the tiles of a job done by as many threads as are worth it."""
-    threads = torch.get_num_threads()
-    shares = min(threads, elements // _LEAST_SHARE)
-    if shares <= 1:
-        failures = function(byref(job), 0, 1)
-    else:
+    """Has the tiles of a job done by as many threads as are worth it.
 
-        def part(share: int) -> int:
-            return function(byref(job), share, shares)
-
-        failures = sum(_pool(threads).map(part, range(shares)))
-    if failures:
+    A thread that comes too late is not waited for: torch's own may still spin on its processor.
+    """
+    job.next = 0
+    others = min(torch.get_num_threads(), elements // _SHARE) - 1
+    helpers = [_pool(others).submit(function, byref(job)) for _ in range(others)]
+    failures = []
+    try:
+        failures.append(function(byref(job)))
+    finally:
+        # Also where an interrupt ends the call: the tensors must outlive their writers.
+        failures += [helper.result() for helper in helpers if not helper.cancel()]
+    if any(failures):
         raise MemoryError(f"a tile of {job.span} elements a lane does not fit into memory")
 
 

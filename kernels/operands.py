@@ -7,8 +7,10 @@
 docs/numerics.md says what each value means, bit for bit.
 """
 
+import struct
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from kernels.blocks import BLOCK_1X16, Block
 from kernels.formats import Grid
@@ -109,6 +111,34 @@ class Operand:
             case _:
                 beyond = 1.0
         return max(1.0, beyond / self.headroom)
+
+    @property
+    def significand_bits(self) -> int:
+        """Bits that hold each magnitude times each block scale, 24 if FP32 has to round it.
+
+        The least and the largest scales may leave the range of a type of so many bits.
+        """
+        assert self.grid is not None
+        match self.scale:
+            case Scale.FP32_5BIT:
+                return _bits_of_products(self.grid, 5)
+            case Scale.E4M3 if self.outer is None:
+                return _bits_of_products(self.grid, 4)
+            case Scale.FP32 | Scale.E4M3:
+                return 24
+            case _:
+                return _bits_of_products(self.grid, 1)
+
+
+@lru_cache(maxsize=1024)
+def _bits_of_products(grid: Grid, scale_bits: int) -> int:
+    """Bits of a magnitude times a scale whose significand has so many; the longest has all ones."""
+    longest = 1
+    for magnitude in grid.magnitudes[1:]:
+        numerator, _ = struct.unpack("f", struct.pack("f", magnitude))[0].as_integer_ratio()
+        odd = numerator // (numerator & -numerator)
+        longest = max(longest, (odd * (2**scale_bits - 1)).bit_length())
+    return min(24, longest)
 
 
 def _contradictions(operand: Operand) -> list[str]:

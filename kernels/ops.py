@@ -1,5 +1,6 @@
 """The operations of a quantized layer, by the fastest implementation that is at hand.
 
+    GPU                       Triton, which is imported when the first tensor on one comes
     CPU, with a C compiler    quantize.c
     anything else             plain torch
 
@@ -36,6 +37,10 @@ def fake_quantize(
 
 def fulfil(x: Tensor, request: Request) -> FakeQuantized:
     """The same for a request."""
+    if x.device.type == "cuda":
+        from kernels import gpu
+
+        return gpu.fulfil(x, request)
     kernel = native.kernel() if x.device.type == "cpu" else None
     return request.of(x, reference.fake_quantize if kernel is None else kernel.fake_quantize)
 
@@ -44,4 +49,8 @@ def fulfil_both(
     x: Tensor, along_rows: Request, along_columns: Request
 ) -> tuple[FakeQuantized, FakeQuantized]:
     """One tensor for a GEMM that contracts axis 1 and for one that contracts axis 0."""
+    if x.device.type == "cuda":
+        from kernels import gpu
+
+        return gpu.fulfil_both(x, along_rows, along_columns)
     return fulfil(x, along_rows), fulfil(x, along_columns)

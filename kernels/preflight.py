@@ -1,6 +1,6 @@
 """Preflight: whether a device computes what docs/numerics.md says, before anything trains on it.
 
-    arithmetic      subnormals, division, BF16 rounding, FP32 products
+    arithmetic      subnormals, division, BF16 rounding, products of BF16, TF32 and FP32
     draws           the generator, SR unbiased, its streams distinct
     transform       each RHT orthogonal, inverted and cancelling
     quantizers      known values; every grid and scale equal to the reference, bit for bit
@@ -23,6 +23,7 @@ CHECKS: tuple[tuple[str, Callable[[torch.device], Check]], ...] = (
     ("subnormals", arithmetic.subnormals),
     ("division", arithmetic.division),
     ("bf16 rounding", arithmetic.bf16_rounding),
+    ("narrow products", arithmetic.narrow_products),
     ("fp32 products", arithmetic.fp32_products),
     ("generator", draws.generator),
     ("sr mean", draws.mean),

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from kernels.blocks import BLOCK_1X16, ROW, TENSOR, Block
 from kernels.formats import E2M1, E4M3, E5M2, GRIDS, INT4, INT8, Grid
+from kernels.loss_scaling import LossScaling
 from kernels.operands import Operand, Rounding, Scale, Source
 from kernels.recipes import (
     BF16_RECIPE,
@@ -18,7 +19,7 @@ from kernels.recipes import (
     OPERANDS,
     Carrier,
     Gemm,
-    LossScaling,
+    Precision,
     Recipe,
     Rht,
     Rule,
@@ -41,6 +42,7 @@ def compose(
     headroom: float = 1.0,
     rules: tuple[Rule, ...] = (),
     pad: bool = False,
+    gemm: Precision = Precision.FP32,
 ) -> Recipe:
     """Recipe of one grid everywhere, with RHT on the named GEMMs and SR on the named operands.
 
@@ -58,6 +60,7 @@ def compose(
         headroom: Of the operands under SR, which alone can be biased by clipping.
         rules: BF16 exemptions.
         pad: Whether tails of axes are padded.
+        gemm: What the products are computed from.
 
     Raises:
         ValueError: If a GEMM or an operand is unknown or the combination is impossible.
@@ -75,7 +78,7 @@ def compose(
         headroom=headroom,
     )
 
-    def gemm(word: str, left: str, right: str) -> Gemm:
+    def product(word: str, left: str, right: str) -> Gemm:
         return Gemm(
             left=stochastic if left in sr else nearest,
             right=stochastic if right in sr else nearest,
@@ -84,11 +87,12 @@ def compose(
 
     return Recipe(
         name=name,
-        fprop=gemm("fprop", "x", "w"),
-        dgrad=gemm("dgrad", "dy", "w"),
-        wgrad=gemm("wgrad", "dy", "x"),
+        fprop=product("fprop", "x", "w"),
+        dgrad=product("dgrad", "dy", "w"),
+        wgrad=product("wgrad", "dy", "x"),
         rules=rules,
         pad=pad,
+        gemm=gemm,
     )
 
 

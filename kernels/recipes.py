@@ -15,9 +15,10 @@ have a name.
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from math import ceil, lcm
+from math import lcm
 
-from kernels.operands import CARRIED, Operand, Rounding, Source
+from kernels.loss_scaling import LossScaling
+from kernels.operands import CARRIED, Operand, Source
 
 NUMERICS_VERSION = 2
 """Rises whenever the same recipe would give other numbers; part of every run's identity."""
@@ -104,6 +105,11 @@ class Carrier(StrEnum):
     BF16 = "bf16"
     FP16 = "fp16"
 
+    @property
+    def significand_bits(self) -> int:
+        """Of a number, the leading bit included."""
+        return {Carrier.BF16: 8, Carrier.FP16: 11}[self]
+
 
 class Precision(StrEnum):
     """What the products of a quantized GEMM are computed from; sums are FP32."""
@@ -113,38 +119,14 @@ class Precision(StrEnum):
     BF16 = "bf16"  # rounded to BF16
 
     @property
+    def significand_bits(self) -> int:
+        """Of a number, the leading bit included."""
+        return {Precision.FP32: 24, Precision.TF32: 11, Precision.BF16: 8}[self]
+
+    @property
     def dropped_bits(self) -> int:
         """Low bits of an FP32 number that its roundings leave zero."""
-        return {Precision.FP32: 0, Precision.TF32: 13, Precision.BF16: 16}[self]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossScaling:
-    """Dynamic loss scaling: the loss is multiplied by a factor before backward.
-
-    A step whose gradient is not finite is skipped and the factor multiplied by `backoff`; after
-    `interval` steps without one it is multiplied by `growth`.
-
-    Raises:
-        ValueError: If the factor could not move both ways.
-    """
-
-    initial: float = 65536.0
-    growth: float = 2.0
-    backoff: float = 0.5
-    interval: int = 2000
-
-    def __post_init__(self) -> None:
-        rules = {
-            f"initial must be from 2**-24 to 2**127, got {self.initial}": (
-                2.0**-24 <= self.initial <= 2.0**127
-            ),
-            f"growth must be above 1, got {self.growth}": self.growth > 1,
-            f"backoff must lie between 0 and 1, got {self.backoff}": 0 < self.backoff < 1,
-            f"interval must be at least 1, got {self.interval}": self.interval >= 1,
-        }
-        if broken := next((sentence for sentence, holds in rules.items() if not holds), None):
-            raise ValueError(f"loss scaling: {broken}")
+        return Precision.FP32.significand_bits - self.significand_bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +157,8 @@ class Recipe:
         gemm: What the products of quantized GEMMs are computed from.
 
     Raises:
-        ValueError: If an operand is quantized from what fprop does not have, or a share is not
-            one.
+        ValueError: If an operand is quantized from what fprop does not have, a share is not one,
+            or `gemm` is said where no GEMM is quantized.
     """
 
     name: str
@@ -195,6 +177,8 @@ class Recipe:
         for share in (self.exempt_first, self.exempt_last):
             if not 0 <= share <= 1:
                 raise ValueError(f"a share of exempt blocks must be from 0 to 1, got {share}")
+        if self.gemm is not Precision.FP32 and not self.is_quantized:
+            raise ValueError(f"gemm = {self.gemm} is about quantized GEMMs, and none is quantized")
         self._check_sources()
 
     @property
@@ -228,20 +212,6 @@ class Recipe:
         """What a layer follows that is exempt: the carrier alone."""
         return Recipe(name=self.carrier.value, carrier=self.carrier)
 
-    def warnings(self) -> tuple[str, ...]:
-        """What can be written but is seldom meant, a sentence each."""
-        clipped: dict[tuple[str, Operand], list[str]] = {}
-        for gemm, word, operand in self.operands():
-            if operand.grid is not None and operand.rounding is Rounding.SR and operand.reach > 1:
-                clipped.setdefault((word, operand), []).append(gemm)
-        return tuple(
-            f"recipe {self.name} rounds {word} ({', '.join(gemms)}) stochastically under scale "
-            f"{operand.scale}, where elements reach {_above(operand.reach)} times the grid's "
-            "maximum and are clipped, which is a bias; headroom "
-            f"{_above(operand.reach * operand.headroom)} removes it"
-            for (word, operand), gemms in clipped.items()
-        )
-
     def operands(self) -> tuple[tuple[str, str, Operand], ...]:
         """The six operands, each with its GEMM and its word."""
         return (
@@ -265,11 +235,6 @@ class Recipe:
                     f"{gemm}'s {word} is quantized from the forward values, so fprop must "
                     f"quantize {word} and have no rht"
                 )
-
-
-def _above(ratio: float) -> str:
-    """The ratio to four decimals, not below it, so that what is written suffices."""
-    return f"{ceil(ratio * 10_000) / 10_000:g}"
 
 
 BF16_RECIPE = Recipe(name="bf16")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from kernels.draws import key_of, rotation_of
 from kernels.hadamard import Rotation
 from kernels.operands import Operand
 from kernels.recipes import Precision
@@ -23,8 +24,8 @@ class Request:
         axis: Which one the GEMM contracts.
         carrier: The 16-bit type of what has no grid.
         precision: What the values are rounded to in the end.
-        draws: Key and signs where a GPU finds them (`kernels.draws`), or None: then they are taken
-            from `key` and `rotation`.
+        draws: Key and signs where a GPU finds them (`kernels.draws`), or None. Where they are
+            given, `key` and the signs of `rotation` mean nothing.
     """
 
     operand: Operand
@@ -37,11 +38,18 @@ class Request:
 
     def of(self, x: Tensor, quantize: Callable[..., FakeQuantized]) -> FakeQuantized:
         """What an implementation that takes key and rotation makes of a tensor."""
+        key, rotation = self.key, self.rotation
+        if self.draws is not None:
+            words = self.draws.tolist()
+            key = key_of(words)
+            if rotation is not None:
+                size = len(rotation.signs)
+                rotation = rotation_of(words, size, to_bf16=rotation.to_bf16)
         return quantize(
             x,
             self.operand,
-            self.key,
-            rotation=self.rotation,
+            key,
+            rotation=rotation,
             axis=self.axis,
             carrier=self.carrier,
             precision=self.precision,

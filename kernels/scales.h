@@ -3,7 +3,7 @@
  *     fp32          s = amax / target
  *     fp32-5bit     the same, rounded up to a significand of five bits
  *     e8m0          s = 2**k
- *     e4m3          s = E4M3(amax * (S * (1 / target))) under S, the scale of a tensor or of `outer`
+ *     e4m3          s = E4M3(amax * (S * (1 / target))) under S of a tensor or of `outer`
  */
 
 #ifndef GRIDLAW_SCALES_H
@@ -31,9 +31,9 @@ INLINE Floats up_to_largest(Floats s) { return choose(s > FLT_MAX, floats(FLT_MA
 INLINE Floats largest(const Floats *v, int count)
 {
     Ints most[4] = {{0}};
-    for (int i = 0; i < count; i += 4)
-        for (int j = 0; j < 4; j++)
-            most[j] = larger(most[j], (Ints)magnitude(v[i + j]));
+    for (int i = 0; i < count; i += RUN)
+        UNROLL for (int j = 0; j < RUN; j++)
+            most[j % 4] = larger(most[j % 4], (Ints)magnitude(v[i + j]));
     return (Floats)larger(larger(most[0], most[1]), larger(most[2], most[3]));
 }
 

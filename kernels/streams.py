@@ -4,28 +4,97 @@ Every draw is a function of seed, step, microbatch, layer, GEMM and operand (`ke
 `kernels.hadamard`), so that a step can be repeated without any state but this.
 """
 
-from dataclasses import dataclass
+import torch
+from torch import Tensor
 
-from kernels.hadamard import Rotation, rotation
+from kernels.draw_table import DrawTable, Words
+from kernels.draws import packed
+from kernels.hadamard import Rotation, rotation, sign_bits
+from kernels.operands import Rounding
 from kernels.philox import stream_key
-from kernels.recipes import Rht
+from kernels.recipes import GEMMS, Recipe, Rht
 
 
-@dataclass(slots=True, kw_only=True)
 class Streams:
     """Shared by all layers of a model; the training loop moves it on.
 
     Attributes:
         sr: Seed of stochastic rounding.
         rht: Seed of the signs of the Hadamard transforms.
-        step: Optimizer step.
-        microbatch: Position within the step.
     """
 
-    sr: int
-    rht: int
-    step: int = 0
-    microbatch: int = 0
+    def __init__(self, *, sr: int, rht: int, step: int = 0, microbatch: int = 0) -> None:
+        """Begins at a position; arguments as in `move`."""
+        self.sr = sr
+        self.rht = rht
+        self._step = step
+        self._microbatch = microbatch
+        self._rows: dict[tuple[Recipe, str], int] = {}
+        self._table = DrawTable()
+
+    @property
+    def step(self) -> int:
+        """Optimizer step."""
+        return self._step
+
+    @property
+    def microbatch(self) -> int:
+        """Position within the step."""
+        return self._microbatch
+
+    def move(self, *, step: int, microbatch: int = 0) -> None:
+        """Go to another position, and have the rows of all layers hold its words.
+
+        Args:
+            step: Optimizer step.
+            microbatch: Position within the step.
+        """
+        if (step, microbatch) == (self._step, self._microbatch):
+            return
+        self._step, self._microbatch = step, microbatch
+        self._table.refresh([self.words(recipe, layer) for recipe, layer in self._rows])
+
+    def at(self, *, step: int, microbatch: int = 0) -> "Streams":
+        """The same seeds at a position of their own, without layers."""
+        return Streams(sr=self.sr, rht=self.rht, step=step, microbatch=microbatch)
+
+    def now(self) -> "Streams":
+        """The same seeds, staying where these stand now."""
+        return self.at(step=self.step, microbatch=self.microbatch)
+
+    def row(self, recipe: Recipe, layer: str, device: torch.device) -> Tensor:
+        """Where a layer's words are on a device, whatever the position.
+
+        Args:
+            recipe: What the layer follows.
+            layer: Its name.
+            device: Where its weight is.
+
+        Returns:
+            [6, 3] int64: what `words` gives; to be read, and copied where a later pass needs it.
+        """
+        index = self._rows.get((recipe, layer))
+        if index is None:
+            index = self._table.append(self.words(recipe, layer))
+            self._rows[recipe, layer] = index
+        return self._table.row(index, device)
+
+    def words(self, recipe: Recipe, layer: str) -> Words:
+        """Key and signs of a layer's six operands, here and now; a key of 0 where none is drawn."""
+        if not recipe.is_quantized:
+            return ((0, 0, 0),) * len(recipe.operands())
+        signs = {
+            gemm: self._signs(getattr(recipe, gemm).rht, layer=layer, gemm=gemm) for gemm in GEMMS
+        }
+        return tuple(
+            packed(
+                0
+                if operand.rounding is Rounding.RTNE
+                else self.key(layer=layer, gemm=gemm, operand=word),
+                signs[gemm],
+            )
+            for gemm, word, operand in recipe.operands()
+        )
 
     def key(self, *, layer: str, gemm: str, operand: str) -> int:
         """64 bits that select the draws of an operand of a layer's GEMM, here and now."""
@@ -47,4 +116,17 @@ class Streams:
             gemm=gemm,
             step=self.step,
             microbatch=self.microbatch,
+        )
+
+    def _signs(self, rht: Rht | None, *, layer: str, gemm: str) -> int:
+        if rht is None:
+            return 0
+        return sign_bits(
+            rht.signs,
+            seed=self.rht,
+            layer=layer,
+            gemm=gemm,
+            step=self.step,
+            microbatch=self.microbatch,
+            size=rht.size,
         )

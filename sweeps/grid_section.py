@@ -1,6 +1,6 @@
 """The cross product of a sweep spec: every combination of these settings is a recipe.
 
-    format x rht x sr x scale x block x rht_size
+    format x rht x sr x scale x block x rht_size x gemm
 
 A combination without an RHT is one recipe whatever the size of the matrix.
 """
@@ -8,12 +8,13 @@ A combination without an RHT is one recipe whatever the size of the matrix.
 from collections.abc import Hashable, Iterator, Mapping
 from itertools import product
 from math import prod
+from typing import Any
 
 from pydantic import Field, ValidationError, model_validator
 
 from kernels.blocks import BLOCK_1X16
 from kernels.operands import Scale
-from kernels.recipes import Recipe
+from kernels.recipes import Precision, Recipe
 from sweeps.checks import check_distinct, numbered
 from sweeps.errors import Problem
 from sweeps.meaning import meaning
@@ -39,11 +40,11 @@ class GridSection(Section):
         json_schema_extra={"default": ["1x16"]},
     )
     rht_size: tuple[RhtSize, ...] = Field(default=(16,), min_length=1, max_length=64)
+    gemm: tuple[Precision, ...] = Field(default=(Precision.FP32,), min_length=1, max_length=64)
 
     @model_validator(mode="after")
     def _can_be_written(self) -> "GridSection":
-        axes = (self.format, self.rht, self.sr, self.scale, self.block, self.rht_size)
-        made = prod(map(len, axes))
+        made = prod(map(len, self._axes()))
         if made > MAX_RECIPES:
             raise ValueError(f"makes {made} recipes; at most {MAX_RECIPES} can be planned at once")
         self.recipes()
@@ -58,6 +59,7 @@ class GridSection(Section):
             "scale": self.scale,
             "block": self.block,
             "rht_size": self.rht_size,
+            "gemm": self.gemm,
         }
         written = self.model_dump(mode="json")
         for axis, meanings in axes.items():
@@ -71,12 +73,17 @@ class GridSection(Section):
             ValueError: If one of them contradicts itself.
         """
         found: dict[Recipe, Recipe] = {}
-        settings = product(self.format, self.rht, self.sr, self.scale, self.block, self.rht_size)
-        for format_, rht, sr, scale, block, size in settings:
+        for format_, rht, sr, scale, block, size, gemm in product(*self._axes()):
             given = {"format": format_, "rht": rht, "sr": sr, "scale": scale, "block": block}
-            recipe = _written(given | ({"rht_size": size} if rht else {}))
+            given |= {"rht_size": size} if rht else {}
+            given |= {} if gemm is Precision.FP32 else {"gemm": gemm}
+            recipe = _written(given)
             found.setdefault(meaning(recipe), recipe)
         return tuple(found.values())
+
+    def _axes(self) -> tuple[tuple[Any, ...], ...]:
+        """The values of each setting, in the order of the module docstring."""
+        return self.format, self.rht, self.sr, self.scale, self.block, self.rht_size, self.gemm
 
 
 def _written(given: Mapping[str, object]) -> Recipe:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, Tag, ValidationError
 
-from kernels.recipes import OPERANDS
+from kernels.recipes import GEMMS, OPERANDS
 from sweeps.errors import Problem
 
 MESSAGES = {
@@ -58,8 +58,15 @@ WRONG_KIND = frozenset({"literal_error", "float_type", "int_type", "model_type"}
 
 
 MISPLACED: Mapping[tuple[str, ...], str] = {
-    (operand, "rht"): "an RHT belongs to a GEMM, whose two operands share it: write it beside them"
-    for operand in OPERANDS
+    **{
+        (operand, "rht"): "an RHT belongs to a GEMM, whose two operands share it: write it beside "
+        "them"
+        for operand in OPERANDS
+    },
+    **{
+        (gemm, "gemm"): "the precision of products is one for all GEMMs of a recipe: write it there"
+        for gemm in GEMMS
+    },
 }
 """Keys that are meant but stand in the wrong section, by the key of that section."""
 

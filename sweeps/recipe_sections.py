@@ -1,7 +1,7 @@
 """The entries of `recipes` in a sweep spec: four ways to write a recipe.
 
     ufp4                                          a preset
-    {preset: ufp4, bf16_layers: [...]}            a preset with exemptions
+    {preset: ufp4, bf16_layers: [...]}            a preset, some things about it changed
     {format: int4, rht: [wgrad], sr: [dy]}        one grid on every operand
     {name: mine, fprop: {x: {...}, w: {...}}}     operand by operand
 
@@ -22,9 +22,10 @@ from pydantic import (
 )
 
 from kernels.blocks import BLOCK_1X16
+from kernels.loss_scaling import LossScaling
 from kernels.operands import Scale
 from kernels.presets import PRESETS, compose
-from kernels.recipes import GEMMS, OPERANDS, Carrier, LossScaling, Recipe, Rule, Signs
+from kernels.recipes import GEMMS, OPERANDS, Carrier, Precision, Recipe, Rule, Signs
 from sweeps.operand_sections import (
     BlockEntry,
     DgradSection,
@@ -95,8 +96,8 @@ Glob = Annotated[str, Field(min_length=1, max_length=128)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
 
-class ExemptingSection(Section):
-    """What any recipe may say besides: its name, what stays in the carrier, what pads its tails.
+class AnyRecipeSection(Section):
+    """What any recipe may say besides: its name, exemptions, padding, precision of its products.
 
     Attributes:
         name: What tables and charts call the recipe.
@@ -104,6 +105,7 @@ class ExemptingSection(Section):
         bf16_first: Share of the model's blocks, from the first on, that are not quantized.
         bf16_last: The same from the last block on.
         pad: Whether an axis that ends within a block is padded rather than refused.
+        gemm: What the products of quantized GEMMs are computed from.
     """
 
     name: Name | None = None
@@ -111,8 +113,9 @@ class ExemptingSection(Section):
     bf16_first: Share | None = None
     bf16_last: Share | None = None
     pad: Annotated[bool, Field(strict=True)] | None = None
+    gemm: Precision | None = None
 
-    def _with_exemptions(self, recipe: Recipe) -> Recipe:
+    def _changed(self, recipe: Recipe) -> Recipe:
         """The recipe with what is said here; where nothing is said it stays as it is."""
         rules = tuple(Rule(pattern=glob, quantize=False) for glob in self.bf16_layers)
         return replace(
@@ -121,20 +124,22 @@ class ExemptingSection(Section):
             exempt_first=recipe.exempt_first if self.bf16_first is None else self.bf16_first,
             exempt_last=recipe.exempt_last if self.bf16_last is None else self.bf16_last,
             pad=recipe.pad if self.pad is None else self.pad,
+            gemm=recipe.gemm if self.gemm is None else self.gemm,
         )
 
     def _called(self, *parts: str) -> str:
         """The name, or one out of what the recipe is."""
-        exempt = [
+        besides = [
             f"bf16({','.join(self.bf16_layers)})" if self.bf16_layers else "",
             "" if self.bf16_first is None else f"first{self.bf16_first:g}",
             "" if self.bf16_last is None else f"last{self.bf16_last:g}",
             "" if self.pad is None else ("pad" if self.pad else "no-pad"),
+            "" if self.gemm is None else f"gemm.{self.gemm}",
         ]
-        return self.name or "-".join(part for part in (*parts, *exempt) if part)
+        return self.name or "-".join(part for part in (*parts, *besides) if part)
 
 
-class RecipeSection(ExemptingSection):
+class RecipeSection(AnyRecipeSection):
     """One grid everywhere, RHT on some GEMMs, SR on some operands, some layers left in BF16."""
 
     format: FormatEntry
@@ -198,28 +203,29 @@ class RecipeSection(ExemptingSection):
             half_offset=self.half_offset,
             headroom=self.headroom,
         )
-        return self._with_exemptions(recipe)
+        return self._changed(recipe)
 
 
-class PresetSection(ExemptingSection):
-    """A preset, some layers of it left in BF16."""
+class PresetSection(AnyRecipeSection):
+    """A preset, with what any recipe may say."""
 
     preset: PresetName
 
     @model_validator(mode="after")
-    def _has_something_to_exempt(self) -> "PresetSection":
+    def _has_something_to_change(self) -> "PresetSection":
         exempts = self.bf16_layers or self.bf16_first or self.bf16_last or self.pad
         if exempts and not PRESETS[self.preset].is_quantized:
             raise ValueError(f"{self.preset} quantizes nothing, so nothing of it can be exempt")
+        self.recipe()
         return self
 
     def recipe(self) -> Recipe:
         """The recipe, called by what it is unless it has a name."""
         named = replace(PRESETS[self.preset], name=self._called(self.preset))
-        return self._with_exemptions(named)
+        return self._changed(named)
 
 
-class GemmsSection(ExemptingSection):
+class GemmsSection(AnyRecipeSection):
     """A recipe operand by operand; what is left out is not quantized."""
 
     name: Name
@@ -244,7 +250,7 @@ class GemmsSection(ExemptingSection):
             carrier=self.carrier,
             loss_scaling=LossScaling() if self.carrier is Carrier.FP16 else None,
         )
-        return self._with_exemptions(recipe)
+        return self._changed(recipe)
 
 
 def _form(given: object) -> Literal["<text>", "<preset>", "<gemms>", "<mapping>"]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import Any
 
-from kernels.recipes import GEMMS, NUMERICS_VERSION, Recipe
+from kernels.recipes import GEMMS, NUMERICS_VERSION, Precision, Recipe
 
 
 class Mlp(StrEnum):
@@ -175,6 +175,9 @@ class RunSpec:
     def run_id(self) -> str:
         """Identity by content: 16 hex digits."""
         identity = _without_names(self)
+        if self.recipe.gemm is Precision.FP32:
+            # Recipes did not say it at first, and that is what they meant.
+            del identity["recipe"]["gemm"]
         if self.numerics_version == 1:
             identity["recipe"] = _recipe_of_version_1(identity["recipe"])
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
@@ -221,4 +224,4 @@ def _recipe_of_version_1(recipe: dict[str, Any]) -> dict[str, Any]:
         }
         for gemm in GEMMS
     }
-    return {**gemms, "rules": recipe["rules"]}
+    return gemms | {key: recipe[key] for key in ("rules", "gemm") if key in recipe}

@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from kernels.recipe_warnings import warnings_of
 from kernels.recipes import Recipe
 from sweeps import checks
 from sweeps.corpus import Document, describe
@@ -118,7 +119,7 @@ class SweepSpec(Section):
     def warnings(self) -> tuple[str, ...]:
         """What can be run but is seldom meant, and what is padded; a sentence each."""
         recipes = self.all_recipes()
-        meant = (sentence for recipe in recipes for sentence in recipe.warnings())
+        meant = (sentence for recipe in recipes for sentence in warnings_of(recipe))
         padded = padding_notes(self.shapes(), recipes, self.train.batch)
         return tuple(dict.fromkeys((*meant, *padded)))
 

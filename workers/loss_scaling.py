@@ -18,7 +18,7 @@ Source: Micikevicius et al., Mixed precision training (arXiv 1710.03740).
 import torch
 from torch import Tensor, nn
 
-from kernels.recipes import LossScaling
+from kernels.loss_scaling import LossScaling
 
 LEAST = 2.0**-24
 """A scale at which a gradient overflows for other reasons than the scale."""

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from kernels.checkpointing import checkpointed
 from kernels.linear import QuantLinear
 from kernels.recipes import Recipe
 from kernels.streams import Streams
@@ -180,9 +181,18 @@ class Decoder(nn.Module):
     """The whole model: token ids to logits."""
 
     def __init__(
-        self, shape: ModelShape, vocab_size: int, context: int, recipe: Recipe, streams: Streams
+        self,
+        shape: ModelShape,
+        vocab_size: int,
+        context: int,
+        recipe: Recipe,
+        streams: Streams,
+        *,
+        checkpoints: bool = False,
     ) -> None:
+        """Makes the model; with `checkpoints` a block keeps its input alone and runs twice."""
         super().__init__()
+        self._streams, self._checkpoints = streams, checkpoints
         linear = Linears(shape=shape, recipe=recipe, streams=streams)
         self.embedding = nn.Embedding(vocab_size, shape.width)
         self.blocks = nn.ModuleList(
@@ -197,7 +207,7 @@ class Decoder(nn.Module):
         """Ids [B, T] to FP32 logits [B, T, vocabulary]."""
         x = self.embedding(tokens).to(self.head.carrier)
         for block in self.blocks:
-            x = block(x)
+            x = checkpointed(block, self._streams, x) if self._checkpoints else block(x)
         logits: Tensor = self.head(self.norm(x).to(x.dtype))
         return logits.float()
 

@@ -41,12 +41,12 @@ class Watched:
 
     def now(self) -> LayerPass:
         """A pass under that recipe, as the layer's streams stand."""
-        streams = replace(self.layer.streams)
+        streams = self.layer.streams.now()
         return LayerPass(recipe=self.recipe, layer=self.layer.name, streams=streams)
 
     def codes(self) -> Tensor | None:
         """Of the weight in fprop, by the same signs and draws at every step: what moves is it."""
-        streams = replace(self.layer.streams, step=0, microbatch=0)
+        streams = self.layer.streams.at(step=0)
         return weight_codes(replace(self.now(), streams=streams), self.layer.weight)
 
     def motion(self, codes: Sequence[Tensor | None]) -> WeightMotion | None:

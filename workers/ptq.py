@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from kernels.operands import CARRIED
-from kernels.recipes import BF16_RECIPE, Gemm, Recipe
+from kernels.recipes import BF16_RECIPE, Gemm, Precision, Recipe
 from kernels.streams import Streams
 from sweeps.errors import CheckpointError
 from sweeps.run_questions import CastEndpoint, Difference, PtqAnswer, PtqQuestion, RunPlace
@@ -74,9 +74,12 @@ def forward_alone(recipe: Recipe, *, weights_only: bool) -> Recipe:
     """
     left = CARRIED if weights_only else recipe.fprop.left
     fprop = Gemm(left=left, right=recipe.fprop.right)
+    gemm = Precision.FP32
     if fprop.is_quantized:
-        fprop = replace(fprop, rht=recipe.fprop.rht)
-    return replace(recipe, fprop=fprop, dgrad=Gemm(), wgrad=Gemm(), loss_scaling=None, pad=True)
+        fprop, gemm = replace(fprop, rht=recipe.fprop.rht), recipe.gemm
+    return replace(
+        recipe, fprop=fprop, dgrad=Gemm(), wgrad=Gemm(), loss_scaling=None, pad=True, gemm=gemm
+    )
 
 
 class _HeldOut:

@@ -186,7 +186,7 @@ class Trainee:
             )
         self._settle()
         windows = self._on_device(self._dataset.validation)
-        self._streams.step, self._streams.microbatch = self.position.step, 0
+        self._streams.move(step=self.position.step)
         through_recipe = through_bf16 = self._held_out(windows)
         if not self._spec.recipe.is_bf16:
             with bf16_forward(self._model):
@@ -208,10 +208,9 @@ class Trainee:
         """Add up the gradients of a step's batch; returns its loss, a scalar on the device."""
         windows = self._on_device(self._dataset.batch(self._spec.seeds.data, step))
         parts = torch.split(windows, self._microbatch)
-        self._streams.step = step
         loss = torch.zeros((), device=self._device)
         for index, part in enumerate(parts):
-            self._streams.microbatch = index
+            self._streams.move(step=step, microbatch=index)
             with self._probing.during(step + 1, microbatch=index):
                 logits = self._model(part[:, :-1]).flatten(0, 1)
                 share = functional.cross_entropy(logits, part[:, 1:].flatten()) / len(parts)

@@ -3,6 +3,7 @@
     subnormals       neither read as zero nor flushed to it
     division         rounded to nearest even
     bf16 rounding    to nearest even, ties and subnormals included
+    narrow products  matrices of BF16 and TF32 numbers: all their bits enter, sums are FP32
     fp32 products    all 24 bits of both factors enter a matrix product: no TF32, no BF16
 
 The oracles are integers and binary64 on the CPU: a quotient of two FP32 numbers in binary64,
@@ -13,6 +14,9 @@ import torch
 from torch import Tensor
 
 from kernels.checks.bits import equal_bits
+from kernels.matmul import emulated_matmul
+from kernels.recipes import Precision
+from kernels.rounding import round_significand
 from kernels.verdict import Check
 
 _COUNT = 1 << 14
@@ -51,6 +55,21 @@ def bf16_rounding(device: torch.device) -> Check:
     nearest = (bits + 0x7FFF + ((bits >> 16) & 1)) & -0x10000
     got = bits.view(torch.float32).to(device).to(torch.bfloat16).to(torch.float32)
     return equal_bits("bf16 rounding", "numbers", got, nearest.view(torch.float32))
+
+
+def narrow_products(device: torch.device) -> Check:
+    """Matrices times the identity on either side, and integers whose sums have up to 16 bits."""
+    generator = torch.Generator().manual_seed(4)
+    got, expected = [], []
+    for precision in (Precision.BF16, Precision.TF32):
+        whole = torch.randn(64, 64, generator=generator)
+        matrix, one = round_significand(whole, precision.dropped_bits), torch.eye(64)
+        a, b = torch.randint(-31, 32, (2, 64, 64), generator=generator)
+        for left, right in ((matrix, one), (one, matrix), (a.float(), b.float())):
+            got.append(emulated_matmul(left.to(device), right.to(device), precision))
+        expected += [matrix, matrix, (a.double() @ b.double()).float()]
+    what = "elements of BF16 and TF32 matrix products"
+    return equal_bits("narrow products", what, torch.cat(got), torch.cat(expected))
 
 
 def fp32_products(device: torch.device) -> Check:

@@ -4,7 +4,7 @@
                        there is nothing faster than the reference to compare it with
     grids and scales   `kernels.ops` on the device against `kernels.reference` on the CPU: each
                        grid under each scale to nearest, by SR under one of them, and each kind
-                       of block, draw, transform and correction
+                       of block, draw, transform, correction and precision of the product
 
 Where blocks of 16 stand alone the specimen has numbers over many binades, ties of the grid and
 what lies a bit beside them, blocks of zeros, of subnormals, of the largest numbers, of Inf and NaN.
@@ -25,7 +25,7 @@ from kernels.checks.bits import differing, equal_bits
 from kernels.formats import E2M1, E4M3, GRIDS, INT4, Grid
 from kernels.hadamard import Rotation, random_signs
 from kernels.operands import Operand, Rounding, Scale
-from kernels.recipes import RHT_SIZES, Signs
+from kernels.recipes import RHT_SIZES, Precision, Signs
 from kernels.verdict import Check
 
 Quantizer = Callable[..., reference.FakeQuantized]
@@ -105,6 +105,7 @@ class Variant:
     axis: int = 1
     dtype: torch.dtype = torch.float32
     copies: int = 1
+    precision: Precision = Precision.FP32
 
     @property
     def specimen(self) -> Tensor:
@@ -118,9 +119,16 @@ class Variant:
     def quantized(self, fake_quantize: Quantizer, device: torch.device) -> Tensor:
         """By an implementation on a device; the factor, one where there is none, comes last."""
         x = self.specimen.to(device)
-        values, factor = fake_quantize(x, self.operand, KEY, rotation=self.rotation, axis=self.axis)
+        values, factor = fake_quantize(
+            x,
+            self.operand,
+            KEY,
+            rotation=self.rotation,
+            axis=self.axis,
+            precision=self.precision,
+        )
         last = torch.ones(1) if factor is None else factor.cpu().view(1)
-        return torch.cat((values.cpu().flatten(), last))
+        return torch.cat((values.cpu().to(torch.float32).flatten(), last))
 
     def wrong(self, device: torch.device) -> int:
         """In how many numbers the device and the reference differ."""
@@ -144,6 +152,9 @@ def _variants() -> Iterator[Variant]:
         yield Variant(label=what, operand=operand)
         yield Variant(label=f"{what}, down the columns, BF16", operand=operand, axis=0,
                       dtype=torch.bfloat16)  # fmt: skip
+    for precision in (Precision.TF32, Precision.BF16):
+        operand = Operand(grid=E2M1)
+        yield Variant(label=f"e2m1 to {precision}", operand=operand, precision=precision)
     drawn = Operand(grid=INT4, rounding=Rounding.SR)
     yield Variant(label="SR shared by threads", operand=drawn, copies=SHARED)
     for size in RHT_SIZES:

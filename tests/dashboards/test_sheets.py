@@ -15,7 +15,7 @@ from dashboards.sheets import (
 )
 from kernels.formats import INT4
 from kernels.presets import PRESETS, compose
-from kernels.recipes import BF16_RECIPE, NUMERICS_VERSION, Rule
+from kernels.recipes import BF16_RECIPE, NUMERICS_VERSION, Precision, Rule
 from sweeps.answer import answer
 from tests.dashboards.records import BUDGETS, diverged, finished, sweep
 
@@ -116,6 +116,15 @@ def test_what_is_unusual_about_an_operand_is_said():
     assert rows["fp16", "fprop"] == (
         *("fp16", "fp16", "–", "none", "dynamic loss scaling from 65,536"),
     )
+
+
+@pytest.mark.parametrize("gemm", Precision)
+def test_a_precision_of_products_that_rounds_is_said(gemm):
+    rows = recipes_used_sheet([finished(replace(PRESETS["quartet2"], gemm=gemm))]).rows
+    said = "tails padded"
+    if gemm is not Precision.FP32:
+        said += f"; operands rounded to {gemm} for the product"
+    assert {row[-1] for row in rows} == {said}
 
 
 def test_draws_that_are_not_the_usual_ones_are_said():

@@ -14,8 +14,9 @@ from kernels.blocks import BLOCK_1X16, ROW, TENSOR, Block
 from kernels.formats import E2M1, GRIDS, Grid, uniform
 from kernels.hadamard import Rotation, random_signs
 from kernels.operands import Operand, Rounding, Scale
-from kernels.recipes import Signs
+from kernels.recipes import Precision, Signs
 from kernels.reference import FakeQuantized
+from kernels.request import Request
 
 ODD_GRIDS = (
     Grid("high", tuple(value * 2.0**110 for value in E2M1.magnitudes)),
@@ -52,6 +53,18 @@ class Case:
     dtype: torch.dtype
     kinds: str
     transposed: bool
+    precision: Precision
+
+    @property
+    def request(self) -> Request:
+        return Request(
+            operand=self.operand,
+            key=self.key,
+            rotation=self.rotation,
+            axis=self.axis,
+            carrier=self.carrier,
+            precision=self.precision,
+        )
 
     def matrix(self) -> Tensor:
         """Its rows, before a transposition, are each of another kind."""
@@ -61,14 +74,7 @@ class Case:
         return x if self.transposed else x.contiguous()
 
     def call(self, quantize: Callable[..., FakeQuantized]) -> FakeQuantized:
-        return quantize(
-            self.matrix(),
-            self.operand,
-            self.key,
-            rotation=self.rotation,
-            axis=self.axis,
-            carrier=self.carrier,
-        )
+        return self.request.of(self.matrix(), quantize)
 
 
 def cases(grid: Grid | None, count: int, seed: int = 0) -> Iterator[Case]:
@@ -86,6 +92,7 @@ def cases(grid: Grid | None, count: int, seed: int = 0) -> Iterator[Case]:
             dtype=draw.choice(DTYPES),
             kinds=draw.choice(tuple(KINDS)),
             transposed=draw.random() < 0.2,
+            precision=draw.choice((Precision.FP32, *Precision)),
         )
 
 
@@ -160,7 +167,8 @@ def rows(count: int, length: int, kinds: tuple[Callable[[Tensor], Tensor], ...])
 def assert_same(ours: FakeQuantized, expected: FakeQuantized) -> None:
     """Compares every bit of values and factor."""
     assert ours.values.is_contiguous()
-    assert_same_bits(ours.values, expected.values)
+    # A GPU stores BF16 numbers as BF16.
+    assert_same_bits(ours.values.to(torch.float32), expected.values)
     assert (ours.factor is None) == (expected.factor is None)
     if ours.factor is not None and expected.factor is not None:
         assert_same_bits(ours.factor, expected.factor)

@@ -79,7 +79,7 @@ def assert_case(quantized: FakeQuantized, values: Tensor, case: Case, group: str
 
 
 def turn(case: Case) -> dict[str, object]:
-    """The arguments that say where in a run a case belongs."""
+    """The arguments after the operand, but for the axis."""
     found = rotation(
         case.rht,
         seed=AT.seed,
@@ -88,7 +88,7 @@ def turn(case: Case) -> dict[str, object]:
         step=AT.step,
         microbatch=AT.microbatch,
     )
-    return {"key": key(AT, case.word), "rotation": found}
+    return {"key": key(AT, case.word), "rotation": found, "precision": case.precision}
 
 
 @pytest.mark.parametrize(("group", "case"), CASES)

@@ -1,5 +1,6 @@
 """Diagnostics against closed forms and against the same sums written out."""
 
+from dataclasses import replace
 from math import exp, log, log10, sqrt
 
 import pytest
@@ -8,13 +9,13 @@ from torch import Tensor
 
 from kernels.blocks import TENSOR, Block
 from kernels.codes import encoded
-from kernels.formats import E2M1, INT4
+from kernels.formats import E2M1, GRIDS, INT4
 from kernels.gemm import DGRAD, FPROP, WGRAD, LayerPass
 from kernels.hadamard import Rotation, rotate
 from kernels.measures import layer_quality, operand_quality, product_quality, quality
 from kernels.operands import Operand, Rounding, Scale
 from kernels.presets import PRESETS, compose
-from kernels.recipes import GEMMS, Recipe, Rht, Signs
+from kernels.recipes import GEMMS, Precision, Recipe, Rht, Signs
 from kernels.reference import fake_quantize
 from kernels.streams import Streams
 
@@ -122,6 +123,29 @@ def test_quality_is_the_sums_written_out(axis: int, rounding: Rounding) -> None:
         float(10 * torch.log10(y.square().sum() / (yq - y).square().sum()))
     )
     assert found.gain == pytest.approx(float((yq * y).sum() / y.square().sum()))
+
+
+@pytest.mark.parametrize("operand", OPERANDS.values(), ids=OPERANDS)
+def test_the_precision_of_the_product_is_lost_by_the_values_and_not_by_the_codes(
+    operand: Operand,
+) -> None:
+    x = gaussian(32, 256, seed=3)
+    (exact,) = encoded(x, operand, key=11)
+    (found,) = encoded(x, operand, key=11, precision=Precision.BF16)
+    expected = fake_quantize(x, operand, 11, precision=Precision.BF16).dequantized()
+    assert torch.equal(found.values, expected)
+    assert torch.equal(found.codes, exact.codes)
+
+
+def test_an_operand_is_measured_in_the_precision_that_its_gemm_multiplies() -> None:
+    x = gaussian(64, 96)
+    fine = compose(GRIDS["fp16"], name="fine")
+    exact, rounded = (
+        operand_quality(layer(replace(fine, gemm=gemm)), FPROP, "x", x).used.sqnr or 0
+        for gemm in (Precision.FP32, Precision.BF16)
+    )
+    assert exact > 70
+    assert 50 < rounded < 58  # 8 bits
 
 
 @pytest.mark.parametrize("operand", OPERANDS.values(), ids=OPERANDS)

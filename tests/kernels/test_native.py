@@ -3,16 +3,17 @@
 import platform
 import shutil
 from itertools import combinations, product
+from threading import Event
 
 import pytest
 import torch
 
-from kernels import compiled, reference
+from kernels import compiled, native, reference
 from kernels.blocks import TENSOR, Block
 from kernels.compiled import FLAGS, NATIVE
 from kernels.formats import E2M1, E4M3, INT4, Grid
 from kernels.hadamard import Rotation
-from kernels.job import job_of
+from kernels.job import job_of, template_of
 from kernels.lanes import cut
 from kernels.native import Kernel
 from kernels.operands import Operand, Rounding, Scale
@@ -32,7 +33,6 @@ from tests.kernels.drawn_cases import (
 )
 
 KEY = 0xFEDCBA9876543210
-PORTABLE = "-march=x86-64"
 CASES = 24  # of each grid
 pytestmark = pytest.mark.skipif(
     not any(shutil.which(name) for name in ("cc", "gcc", "clang")), reason="no C compiler"
@@ -42,11 +42,18 @@ grids = pytest.mark.parametrize("grid", ALL_GRIDS.values(), ids=ALL_GRIDS)
 
 @pytest.fixture(scope="module")
 def kernels() -> tuple[Kernel, ...]:
-    """For this machine and, with other instructions and narrower vectors, for any of its kind."""
-    portable = (PORTABLE,) if platform.machine() in ("x86_64", "AMD64") else ()
-    return tuple(
-        Kernel(compiled.load(compiled.build((*FLAGS, kind)))) for kind in (NATIVE, *portable)
-    )
+    """For this machine and, with narrower vectors, for older ones, by each compiler there is."""
+    kinds = [NATIVE]
+    if platform.machine() in ("x86_64", "AMD64"):
+        kinds += ["-march=x86-64"]
+        if torch.backends.cpu.get_cpu_capability().startswith("AVX"):
+            kinds += ["-march=x86-64-v3"]
+    libraries = [compiled.build((*FLAGS, kind)) for kind in kinds]
+    if shutil.which("clang"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("CC", "clang")
+            libraries += [compiled.build((*FLAGS, kind)) for kind in kinds]
+    return tuple(Kernel(compiled.load(library)) for library in dict.fromkeys(libraries))
 
 
 @grids
@@ -55,6 +62,14 @@ def test_every_bit_is_that_of_the_reference(kernels: tuple[Kernel, ...], grid: G
         expected = case.call(reference.fake_quantize)
         for kernel in kernels:
             assert_same(case.call(kernel.fake_quantize), expected)
+
+
+@pytest.mark.parametrize("exponent", [97, 98])
+def test_steps_are_added_only_where_their_sum_is_finite(
+    kernels: tuple[Kernel, ...], exponent: int
+) -> None:
+    grid = Grid("high", tuple(value * 2.0**exponent for value in E2M1.magnitudes))
+    test_every_bit_is_that_of_the_reference(kernels, grid)
 
 
 def test_an_operand_without_a_grid_is_rotated_and_rounded_to_the_carrier(
@@ -159,7 +174,7 @@ def test_a_position_equal_to_the_draw_goes_up(
 def test_threads_share_the_work_and_change_no_bit(
     kernels: tuple[Kernel, ...], operand: Operand, axis: int
 ) -> None:
-    x = torch.randn(48 * 16, 20 * 16, generator=torch.Generator().manual_seed(5))
+    x = torch.randn(96 * 16, 20 * 16, generator=torch.Generator().manual_seed(5))
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
@@ -171,18 +186,34 @@ def test_threads_share_the_work_and_change_no_bit(
         assert_same(result, expected)
 
 
+def test_a_thread_that_does_not_come_is_not_waited_for(kernels: tuple[Kernel, ...]) -> None:
+    x = torch.randn(512, 512, generator=torch.Generator().manual_seed(8))
+    operand = Operand(grid=INT4)
+    before, released = torch.get_num_threads(), Event()
+    torch.set_num_threads(2)
+    try:
+        native._pool(1).submit(released.wait)
+        ours = kernels[0].fake_quantize(x, operand, KEY)
+    finally:
+        released.set()
+        torch.set_num_threads(before)
+    assert_same(ours, reference.fake_quantize(x, operand, KEY))
+
+
 def test_the_index_of_a_run_has_more_than_32_bits(kernels: tuple[Kernel, ...]) -> None:
     lanes, apart = 11, 2**33 + 5
     x = torch.rand(lanes, 16, generator=torch.Generator().manual_seed(6)) * 6
     x[:, 0] = 7
     y = torch.empty_like(x)
     operand = Operand(grid=INT4, rounding=Rounding.SR)
-    job = job_of(cut(x, operand, None, 1), operand, KEY, None)
+    template = template_of(cut((lanes, 16), operand, 0, 1), operand, 0, False)
+    job = job_of(template, KEY, None)
     job.x, job.y, job.lane_runs = x.data_ptr(), y.data_ptr(), apart
     u = uniforms(torch.arange(lanes) * apart, KEY).t().contiguous()
     expected = round_stochastic_(x.clone(), u, torch.empty_like(x), INT4)
     for kernel in kernels:
-        assert kernel.library.quantize(job, 0, 1) == 0
+        job.next = 0
+        assert kernel.library.quantize(job) == 0
         assert torch.equal(y, expected)
         y.zero_()
 

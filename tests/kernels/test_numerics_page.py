@@ -100,8 +100,8 @@ def test_every_recipe_that_the_page_writes_out_is_one() -> None:
         "budgets": ["1Mtok"],
         "train": {"context": 64, "batch": "1024tok", "warmup": "10ktok"},
     }
-    assert len(entries) == 5
-    assert len(parse_spec(spec).all_recipes()) == 5 + 16
+    assert len(entries) == 6
+    assert len(parse_spec(spec).all_recipes()) == 6 + 16
 
 
 def test_the_error_of_quartet2s_backward_operands_is_what_its_section_states() -> None:

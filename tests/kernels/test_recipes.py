@@ -8,14 +8,14 @@ import pytest
 
 from kernels.blocks import ROW, TENSOR, Block
 from kernels.formats import E2M1, E4M3, GRIDS, INT4
+from kernels.loss_scaling import LossScaling
 from kernels.operands import Operand, Rounding, Scale, Source
-from kernels.presets import PRESETS
 from kernels.recipes import (
     BF16_RECIPE,
     RHT_SIZES,
     Carrier,
     Gemm,
-    LossScaling,
+    Precision,
     Recipe,
     Rht,
     Rule,
@@ -202,6 +202,16 @@ def test_an_exempt_layer_follows_the_carrier() -> None:
     assert replace(recipe, carrier=Carrier.BF16).unquantized() == BF16_RECIPE
 
 
+@pytest.mark.parametrize("gemm", [Precision.TF32, Precision.BF16])
+def test_a_precision_of_products_needs_a_quantized_gemm(gemm: Precision) -> None:
+    for carrier in Carrier:
+        with pytest.raises(ValueError, match=f"gemm = {gemm} is about quantized GEMMs, and none"):
+            Recipe(name="r", carrier=carrier, gemm=gemm)
+        assert not Recipe(name="r", carrier=carrier, gemm=Precision.FP32).is_quantized
+    recipe = Recipe(name="r", wgrad=Gemm(right=QUANTIZED), gemm=gemm)
+    assert recipe.unquantized() == BF16_RECIPE
+
+
 @pytest.mark.parametrize(
     ("recipe", "is_bf16"),
     [
@@ -235,30 +245,6 @@ def test_a_baseline_has_no_grid_and_the_carrier_bf16(recipe: Recipe, is_bf16: bo
 )
 def test_how_far_beyond_the_grid_an_element_can_lie(operand: Operand, reach: float) -> None:
     assert operand.reach == pytest.approx(reach, rel=1e-12)
-
-
-def test_stochastic_rounding_that_clips_is_warned_of_with_the_headroom_that_suffices() -> None:
-    drawn = Operand(grid=E2M1, scale=Scale.E8M0_FLOOR, rounding=Rounding.SR)
-    recipe = Recipe(name="r", dgrad=Gemm(left=drawn, right=replace(drawn, scale=Scale.FP32)))
-    (warning,) = recipe.warnings()
-    assert warning.startswith("recipe r rounds dy (dgrad) stochastically under scale e8m0-floor")
-    assert "1.3334 times the grid's maximum" in warning
-    assert "headroom 1.3334 removes it" in warning
-    roomy = replace(recipe, dgrad=Gemm(left=replace(drawn, headroom=1.3334)))
-    assert not roomy.warnings()
-
-
-def test_an_operand_that_clips_alike_in_two_gemms_is_warned_of_once() -> None:
-    (warning,) = PRESETS["nvfp4"].warnings()
-    assert "rounds dy (dgrad, wgrad) stochastically under scale e4m3" in warning
-    assert "headroom 1.0625 removes it" in warning
-
-
-def test_nearest_rounding_that_clips_and_eden_are_not_warned_of() -> None:
-    floor = Operand(grid=E2M1, scale=Scale.E8M0_FLOOR)
-    eden = Operand(grid=E2M1, scale=Scale.E4M3, rounding=Rounding.EDEN, headroom=0.98)
-    assert not Recipe(name="r", fprop=Gemm(left=floor, right=floor)).warnings()
-    assert not Recipe(name="r", dgrad=Gemm(left=eden, right=eden)).warnings()
 
 
 def test_the_six_operands_come_with_their_gemm_and_word() -> None:

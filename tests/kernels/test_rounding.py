@@ -1,8 +1,10 @@
 """Rounding onto grids: every code, every tie, one unit either side, every draw."""
 
+from fractions import Fraction
 from itertools import pairwise
-from math import inf, nan
+from math import frexp, inf, ldexp, nan
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,7 @@ from kernels.rounding import (
     Table,
     Uniform,
     round_nearest_,
+    round_significand,
     round_stochastic_,
     rule_of,
     table_of,
@@ -161,3 +164,54 @@ def test_the_bias_of_a_bin_is_half_the_difference_of_its_sides(grid: Grid) -> No
         error = nearest(torch.from_numpy(t.astype(np.float32)), grid).numpy() - t
         closed_form = (2 * middle - low - high) / 4
         assert error.mean() == pytest.approx(closed_form, abs=1e-3 * (stop - start))
+
+
+def at_ties(dropped_bits: int, kept: list[int]) -> NDArray[np.float32]:
+    """FP32 numbers of both signs and all exponents, those of Inf and NaN too.
+
+    Of the significand, the high bits are `kept`, and the low ones lie at a tie, beside it and at
+    both ends.
+    """
+    half, high = 1 << (dropped_bits - 1), np.array(kept, np.uint32) << dropped_bits
+    low = np.array([0, 1, half - 1, half, half + 1, 2 * half - 1], np.uint32)
+    exponents = np.arange(512, dtype=np.uint32) << 23  # the sign is the highest of nine bits
+    bits = exponents[:, None, None] | high[:, None] | low
+    return bits.ravel().view(np.float32)
+
+
+def test_a_significand_of_8_bits_is_bf16_with_ties_subnormals_infinities_and_nan() -> None:
+    x = at_ties(16, list(range(128)))
+    found = round_significand(torch.from_numpy(x), 16).numpy()
+    with np.errstate(invalid="ignore"):  # NaN that signal
+        expected = x.astype(ml_dtypes.bfloat16).astype(np.float32)
+    assert np.array_equal(found, expected, equal_nan=True)
+    assert np.array_equal(np.signbit(found), np.signbit(expected))
+    assert np.isinf(found[np.isfinite(x)]).any()
+
+
+def test_a_significand_of_11_bits_is_tf32_with_ties_subnormals_infinities_and_nan() -> None:
+    def exactly(value: float) -> float:
+        unit = max(frexp(value)[1] - 11, -136)
+        kept = round(Fraction(value) / Fraction(2) ** unit)  # a tie to the even integer
+        return ldexp(kept, unit) if kept < 2 ** (128 - unit) else inf
+
+    x = at_ties(13, [0, 1, 2, 3, 340, 341, 511, 512, 1021, 1022, 1023])
+    found = round_significand(torch.from_numpy(x), 13).numpy()
+    finite = np.isfinite(x)
+    assert np.array_equal(found[~finite], x[~finite], equal_nan=True)
+    assert np.array_equal(np.signbit(found), np.signbit(x))
+    expected = [exactly(value) for value in np.abs(x[finite]).tolist()]
+    assert np.array_equal(np.abs(found[finite]).astype(np.float64), expected)
+    assert inf in expected
+
+
+@pytest.mark.parametrize("dropped_bits", [0, 13, 16])
+def test_a_shorter_significand_is_kept_as_it_is(dropped_bits: int) -> None:
+    bits = torch.arange(-(2**31), 2**31, 1 << 16).to(torch.int32)
+    x = bits.view(torch.float32)
+    assert torch.equal(round_significand(x, dropped_bits).view(torch.int32), bits)
+
+
+def test_nothing_is_dropped_of_numbers_of_24_bits() -> None:
+    x = torch.randn(1000, generator=torch.Generator().manual_seed(1))
+    assert torch.equal(round_significand(x, 0), x)

@@ -1,9 +1,11 @@
+import json
 from dataclasses import astuple, replace
 
+import pytest
 from hypothesis import given, strategies as st
 
 from kernels.presets import PRESETS
-from kernels.recipes import Rule
+from kernels.recipes import Precision, Rule
 from kernels.verdict import Preflight
 from orchestrator.encoding import (
     pack,
@@ -53,6 +55,24 @@ def test_a_spec_comes_back_equal_for_every_preset():
         found = run_from_text(run_to_text(spec))
         assert found == spec
         assert found.run_id == spec.run_id
+
+
+def test_a_spec_that_was_stored_before_products_had_a_precision_means_fp32():
+    spec = plan_of().runs[-1].spec
+    told = json.loads(run_to_text(spec))
+    assert told["recipe"].pop("gemm") == "fp32"
+    found = run_from_text(json.dumps(told))
+    assert found == spec
+    assert found.run_id == spec.run_id
+
+
+@pytest.mark.parametrize("gemm", Precision)
+def test_the_precision_of_products_comes_back(gemm):
+    spec = plan_of().runs[-1].spec
+    spec = replace(spec, recipe=replace(spec.recipe, gemm=gemm))
+    found = run_from_text(run_to_text(spec))
+    assert found.recipe.gemm is gemm
+    assert found.run_id == spec.run_id
 
 
 @given(st.floats(min_value=1e-8, max_value=1e2))

@@ -16,7 +16,7 @@ import pytest
 
 from kernels.blocks import Block
 from kernels.operands import Rounding
-from kernels.recipes import BF16_RECIPE, NUMERICS_VERSION, Rht, Rule, Signs
+from kernels.recipes import BF16_RECIPE, NUMERICS_VERSION, Precision, Rht, Rule, Signs
 from orchestrator.service import Service
 from orchestrator.settings import load_settings
 from orchestrator.states import Reason, State
@@ -81,6 +81,7 @@ def test_every_run_keeps_its_identity_its_version_and_its_meaning(before, store)
     for sweep, run in seen:
         assert run.spec.run_id == run.run_id
         assert run.spec.numerics_version == 1
+        assert run.spec.recipe.gemm is Precision.FP32
         given = old[sweep, run.run_id]
         assert run.spec.recipe.name == given["recipe"]["name"]
         for name in ("fprop", "dgrad", "wgrad"):

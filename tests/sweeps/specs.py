@@ -75,6 +75,7 @@ OWN_RECIPES = st.fixed_dictionaries(
         "bf16_layers": st.just(["*.down"]),
         "bf16_last": st.just(0.25),
         "pad": st.booleans(),
+        "gemm": st.sampled_from(["fp32", "tf32", "bf16"]),
     },
 )
 OWN_FORMATS = st.lists(st.integers(1, 40), min_size=1, max_size=6, unique=True).map(
@@ -91,10 +92,12 @@ FULL_RECIPES = st.fixed_dictionaries(
     optional={
         "wgrad": st.just({"dy": {"format": "e2m1", "rounding": "sr", "random_bits": 16}}),
         "pad": st.just(True),
+        "gemm": st.just("bf16"),
     },
 )
 EXEMPT_PRESETS = st.fixed_dictionaries(
-    {"preset": st.sampled_from(["ufp4", "nvfp4"])}, optional={"bf16_layers": st.just(["*.up"])}
+    {"preset": st.sampled_from(["ufp4", "nvfp4"])},
+    optional={"bf16_layers": st.just(["*.up"]), "gemm": st.just("tf32")},
 )
 RECIPES = st.one_of(
     st.sampled_from(["bf16", "e2m1-ref", "ufp4", "e4m3", "fp16", "int8"]),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kernels.recipes import BF16_RECIPE, Rule
+from kernels.recipes import BF16_RECIPE, Precision, Rule
 from sweeps.gaps import pair
 from sweeps.paired import Missing
 from sweeps.records import Outcome
@@ -74,6 +74,18 @@ def test_a_difference_in_a_name_alone_does_not_part_a_pair(path: tuple[str, ...]
     baseline = made_run(changed(replace(spec, recipe=BF16_RECIPE), path), {1000: 2.0})
     (gap,) = pair([made_run(spec, {1000: 2.1}), baseline]).gaps
     assert gap.baseline_id == baseline.run_id
+
+
+def test_recipes_of_other_precision_share_a_baseline_and_have_gaps_of_their_own() -> None:
+    ufp4, baseline = made_spec("ufp4"), made_run(made_spec(), {1000: 2.0})
+    runs = [
+        made_run(
+            replace(ufp4, recipe=replace(ufp4.recipe, name=f"at-{gemm}", gemm=gemm)), {1000: loss}
+        )
+        for gemm, loss in ((Precision.FP32, 2.125), (Precision.BF16, 2.25))
+    ]
+    gaps = {gap.recipe: (gap.baseline_id, gap.loss) for gap in pair([*runs, baseline]).gaps}
+    assert gaps == {"at-fp32": (baseline.run_id, 2.125), "at-bf16": (baseline.run_id, 2.25)}
 
 
 def test_a_gap_is_the_difference_in_nats_and_in_percent_of_the_baseline() -> None:

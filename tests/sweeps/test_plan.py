@@ -58,6 +58,16 @@ def test_runs_are_distinct_and_are_those_of_the_cells(written):
         assert all(horizon % run.spec.training.batch_tokens == 0 for horizon in run.horizons)
 
 
+def test_recipes_of_other_precision_are_other_runs_beside_one_baseline():
+    precisions = [{"preset": "ufp4", "gemm": gemm} for gemm in ("tf32", "bf16")]
+    plan = planned(recipes=["ufp4", *precisions])
+    assert [cell.role for cell in plan.cells] == [Role.BASELINE] + 3 * [Role.QUANTIZED]
+    assert len({cell.run_id for cell in plan.cells}) == len(plan.runs) == 4
+    alone = {cell.recipe: cell.run_id for cell in planned(recipes=["ufp4"]).cells}
+    for name, run_id in alone.items():
+        assert run_id == next(cell.run_id for cell in plan.cells if cell.recipe == name)
+
+
 def test_a_missing_baseline_is_added_once_for_each_model_seed_and_budget():
     models = [{"layers": n, "width": 64, "heads": 2} for n in (1, 2)]
     plan = planned(

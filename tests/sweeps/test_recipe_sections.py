@@ -10,10 +10,13 @@ import pytest
 
 from kernels.blocks import ROW, TENSOR, Block
 from kernels.formats import E2M1, E4M3, GRIDS, INT4, Grid
+from kernels.loss_scaling import LossScaling
 from kernels.operands import Operand, Rounding, Scale, Source
 from kernels.presets import PRESETS, compose
-from kernels.recipes import Carrier, Gemm, LossScaling, Recipe, Rht, Rule, Signs
+from kernels.recipe_warnings import warnings_of
+from kernels.recipes import Carrier, Gemm, Precision, Recipe, Rht, Rule, Signs
 from sweeps.errors import SpecError
+from sweeps.meaning import meaning
 from sweeps.spec import parse_spec
 from tests.sweeps.specs import mapping, train
 
@@ -50,6 +53,10 @@ COMPACT = [
     ({"format": "e2m1", "sr": ["dy"], "random_bits": 16, "half_offset": False, "headroom": 2},
      compose(E2M1, name="e2m1-sr.dy-16bit-no-half-room2", sr=["dy"], random_bits=16,
              half_offset=False, headroom=2.0)),
+    ({"format": "int4", "gemm": "bf16"},
+     compose(INT4, name="int4-gemm.bf16", gemm=Precision.BF16)),
+    ({"format": "e2m1", "pad": True, "gemm": "tf32"},
+     compose(E2M1, name="e2m1-pad-gemm.tf32", pad=True, gemm=Precision.TF32)),
     ({"format": "e2m1-max4", "pad": True},
      compose(GRIDS["e2m1-max4"], name="e2m1-max4-pad", pad=True)),
     ({"format": {"name": "mine", "magnitudes": [0, 1, 2, 4]}, "sr": ["x"]},
@@ -79,6 +86,9 @@ def test_a_preset_may_have_exemptions_and_keeps_what_they_do_not_say():
         PRESETS["ufp4"], name="ufp4-pad", pad=True
     )
     assert recipe_of({"preset": "quartet2", "pad": False}).pad is False
+    assert recipe_of({"preset": "nvfp4", "gemm": "bf16"}) == replace(
+        PRESETS["nvfp4"], name="nvfp4-gemm.bf16", gemm=Precision.BF16
+    )
     assert recipe_of({"preset": "ufp4"}) == PRESETS["ufp4"]
 
 
@@ -105,6 +115,7 @@ def test_the_full_form_says_each_operand_and_leaves_the_others_in_the_carrier():
         },
         "bf16_first": 0.5,
         "pad": True,
+        "gemm": "tf32",
         "carrier": "fp16",
     }
     e4m3 = Operand(grid=E2M1, scale=Scale.E4M3)
@@ -129,6 +140,7 @@ def test_the_full_form_says_each_operand_and_leaves_the_others_in_the_carrier():
         ),
         exempt_first=0.5,
         pad=True,
+        gemm=Precision.TF32,
         carrier=Carrier.FP16,
         loss_scaling=LossScaling(),
     )
@@ -158,6 +170,7 @@ def test_every_preset_of_quantized_operands_can_be_written_in_the_full_form():
                 "bf16_first": preset.exempt_first,
                 "bf16_last": preset.exempt_last,
                 "pad": preset.pad,
+                "gemm": preset.gemm.value,
             }
             assert recipe_of(entry) == preset
 
@@ -206,6 +219,28 @@ def test_a_grid_crosses_scales_blocks_and_sizes_and_no_rht_has_no_size():
     assert "mine-e8m0-rceil-16x16-rht64.wgrad" in names
 
 
+def test_a_grid_crosses_the_precision_of_products():
+    grid = {"format": ["e2m1"], "scale": ["e4m3", "fp32"], "gemm": ["fp32", "tf32", "bf16"]}
+    recipes = parse_spec(mapping(recipes=["bf16"], grid=grid)).all_recipes()
+    assert [(recipe.name, recipe.gemm) for recipe in recipes[1:]] == [
+        ("e2m1-e4m3", Precision.FP32),
+        ("e2m1-e4m3-gemm.tf32", Precision.TF32),
+        ("e2m1-e4m3-gemm.bf16", Precision.BF16),
+        ("e2m1", Precision.FP32),
+        ("e2m1-gemm.tf32", Precision.TF32),
+        ("e2m1-gemm.bf16", Precision.BF16),
+    ]
+
+
+def test_recipes_that_differ_in_the_precision_of_products_alone_are_other_recipes():
+    entries = ["ufp4", *({"preset": "ufp4", "gemm": gemm} for gemm in ("tf32", "bf16"))]
+    recipes = parse_spec(mapping(recipes=entries)).all_recipes()
+    assert len(set(map(meaning, recipes))) == 3
+    assert [recipe.name for recipe in recipes] == ["ufp4", "ufp4-gemm.tf32", "ufp4-gemm.bf16"]
+    with pytest.raises(SpecError, match=r"recipes\[1\] = ufp4-gemm.fp32: is the same as recipes"):
+        parse_spec(mapping(recipes=["ufp4", {"preset": "ufp4", "gemm": "fp32"}]))
+
+
 def test_diagnostics_reach_every_run_and_are_no_part_of_the_sweep():
     spec = parse_spec(mapping(diagnostics={"every": 200, "layers": ["blocks.0.*"]}))
     found = spec.run_diagnostics()
@@ -222,14 +257,23 @@ def test_a_scale_that_can_clip_under_sr_is_warned_of_once():
     assert "headroom 1.0625 removes it" in said
 
 
+def test_operands_that_the_precision_rounds_are_warned_of_once():
+    exact = {"format": "e2m1", "scale": "e4m3", "gemm": "bf16"}
+    spec = parse_spec(mapping(recipes=[{"preset": "ufp4", "gemm": "bf16", "name": "mine"}, exact]))
+    (said,) = spec.warnings()
+    assert said.startswith(
+        "recipe mine multiplies in bf16, but the values of x (fprop, wgrad), w ("
+    )
+
+
 @pytest.mark.parametrize("scale", Scale)
 @pytest.mark.parametrize("format_", ["e2m1", "int4", "e3m0", "e4m3", "e5m2", "int8"])
 def test_the_headroom_that_a_warning_asks_for_ends_it(scale, format_):
     entry = {"format": format_, "scale": scale.value, "sr": ["dy"], "name": "n"}
-    for sentence in recipe_of(entry).warnings():
+    for sentence in warnings_of(recipe_of(entry)):
         headroom = float(sentence.partition("headroom ")[2].split()[0])
-        assert recipe_of(entry | {"headroom": headroom}).warnings() == ()
-        assert recipe_of(entry | {"headroom": headroom - 2e-4}).warnings()
+        assert warnings_of(recipe_of(entry | {"headroom": headroom})) == ()
+        assert warnings_of(recipe_of(entry | {"headroom": headroom - 2e-4}))
 
 
 @pytest.mark.parametrize("name", PRESETS)

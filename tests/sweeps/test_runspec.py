@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kernels.presets import PRESETS
-from kernels.recipes import Recipe, Rule
+from kernels.recipes import Precision, Recipe, Rule
 from sweeps.plan import expand
 from sweeps.runspec import COSMETIC, Diagnostics, RunSpec, Seeds, Training
 from sweeps.spec import parse_spec
@@ -100,6 +100,7 @@ def test_an_identity_is_the_hash_of_the_plain_json_without_names():
 
     run = a_run()
     plain = stripped(json.loads(json.dumps(asdict(run))))
+    assert plain["recipe"].pop("gemm") == "fp32"  # which is said only where it is another
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     assert run.run_id == hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -109,6 +110,17 @@ def test_identities_of_stored_runs_stay_what_they_were():
     assert run.run_id == "a2cefafd656e9f14"
     assert replace(run, numerics_version=2).run_id == "a5bbdb7cef75c52f"
     assert replace(a_run(), numerics_version=2).run_id == "4578e64f6e22d842"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_precision_of_products_is_part_of_the_identity_unless_it_is_fp32(version):
+    run = replace(a_run(), numerics_version=version)
+    fp32, tf32, bf16 = (
+        replace(run, recipe=replace(run.recipe, gemm=gemm)).run_id
+        for gemm in (Precision.FP32, Precision.TF32, Precision.BF16)
+    )
+    assert fp32 == run.run_id
+    assert len({fp32, tf32, bf16}) == 3
 
 
 def test_two_names_of_one_grid_are_one_run():

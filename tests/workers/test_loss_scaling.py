@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from kernels.recipes import LossScaling
+from kernels.loss_scaling import LossScaling
 from workers.loss_scaling import LEAST, LossScaler
 
 CPU = torch.device("cpu")

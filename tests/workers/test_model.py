@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.testing import CompileCounterWithBackend
 
 from kernels.linear import QuantLinear, bf16_forward
 from kernels.presets import PRESETS
@@ -24,9 +26,14 @@ SHAPES = {
 }
 
 
-def decoder(shape: ModelShape = SHAPES[Mlp.SWIGLU], recipe: str = "bf16", seed: int = 0) -> Decoder:
+def decoder(
+    shape: ModelShape = SHAPES[Mlp.SWIGLU],
+    recipe: str = "bf16",
+    seed: int = 0,
+    checkpoints: bool = False,
+) -> Decoder:
     streams = Streams(sr=0, rht=0)
-    model = Decoder(shape, VOCABULARY, CONTEXT, PRESETS[recipe], streams)
+    model = Decoder(shape, VOCABULARY, CONTEXT, PRESETS[recipe], streams, checkpoints=checkpoints)
     model.initialise(seed)
     return model
 
@@ -291,3 +298,55 @@ def by_hand(model: Decoder, shape: ModelShape, ids: Array) -> Array:
             inner = np.maximum(up, 0) ** 2
         x = x + linear(inner, f"{part}.down")
     return linear(norm(x, "norm"), "head")
+
+
+def loss_and_gradients(run: Callable[[Tensor], Tensor], model: Decoder) -> list[Tensor]:
+    model.zero_grad()
+    logits = run(tokens())
+    torch.autograd.backward(logits.logsumexp(-1).sum())
+    gradients = [weight.grad for weight in model.parameters()]
+    return [logits.detach(), *(gradient for gradient in gradients if gradient is not None)]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+@pytest.mark.parametrize("mlp", list(Mlp))
+def test_the_whole_model_compiles_into_one_graph_that_serves_every_step(mlp):
+    torch.compiler.reset()
+    counter = CompileCounterWithBackend("aot_eager")
+    model = decoder(SHAPES[mlp], "ufp4")
+    quick = torch.compile(model, backend=counter, fullgraph=True)
+    for step in range(3):
+        model.head.streams.move(step=step)
+        expected = loss_and_gradients(model, model)
+        ours = loss_and_gradients(quick, model)
+        assert all(torch.equal(a, b) for a, b in zip(ours, expected, strict=True))
+    assert counter.frame_count == 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
+def test_the_blocks_of_a_model_share_a_graph():
+    torch.compiler.reset()
+    counter = CompileCounterWithBackend("aot_eager")
+    model = decoder(recipe="ufp4")
+    expected = loss_and_gradients(model, model)
+    for block in model.blocks:
+        block.compile(backend=counter, fullgraph=True)
+    ours = loss_and_gradients(model, model)
+    assert all(torch.equal(a, b) for a, b in zip(ours, expected, strict=True))
+    assert counter.frame_count == 1
+
+
+@pytest.mark.parametrize("recipe", ["bf16", "ufp4"])
+def test_blocks_that_are_checkpointed_change_nothing(recipe):
+    plain, thrifty = decoder(recipe=recipe), decoder(recipe=recipe, checkpoints=True)
+    expected, ours = (loss_and_gradients(model, model) for model in (plain, thrifty))
+    assert all(torch.equal(a, b) for a, b in zip(ours, expected, strict=True))
+    runs = []
+    thrifty.blocks[0].register_forward_pre_hook(lambda *_: runs.append(1))
+    loss_and_gradients(thrifty, thrifty)
+    assert len(runs) == 2
+    with torch.no_grad():
+        assert torch.equal(thrifty(tokens()), plain(tokens()))

@@ -110,11 +110,11 @@ def test_a_pass_is_measured_with_the_streams_of_its_forward():
     chosen = watched(model, PRESETS["ufp4"], ["blocks.0.mlp.up"], num_blocks=2)
 
     def quality(step_in_backward: int) -> object:
-        streams.step = 7
+        streams.move(step=7)
         with measuring(chosen) as found:
             windows = tokens()
             logits = model(windows[:, :-1]).flatten(0, 1)
-            streams.step = step_in_backward
+            streams.move(step=step_in_backward)
             torch.autograd.backward(functional.cross_entropy(logits, windows[:, 1:].flatten()))
         return found
 
@@ -294,7 +294,7 @@ def test_a_weight_that_stands_still_has_no_flips_whatever_changes_with_the_step(
     model = decoder(recipe, streams)
     probing = Probing(model, replace(spec, diagnostics=Diagnostics(every=3)), recipe)
     for step in (1, 2, 3):
-        streams.step = step - 1
+        streams.move(step=step - 1)
         with probing.during(step, microbatch=0):
             walk(model, tokens())
     for layer in probing.taken():

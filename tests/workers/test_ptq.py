@@ -9,7 +9,7 @@ import torch
 
 from kernels.operands import CARRIED
 from kernels.presets import PRESETS
-from kernels.recipes import Gemm, Recipe, Rht
+from kernels.recipes import Gemm, Precision, Recipe, Rht
 from kernels.reference import fake_quantize
 from kernels.streams import Streams
 from sweeps.errors import CheckpointError
@@ -167,6 +167,14 @@ def test_a_transform_goes_where_nothing_is_left_to_be_cast():
     fprop = Gemm(left=PRESETS["ufp4"].fprop.left, rht=Rht())
     alone = forward_alone(Recipe(name="x", fprop=fprop), weights_only=True)
     assert alone.fprop == Gemm()
+
+
+@pytest.mark.parametrize("is_weights_only", [True, False])
+def test_the_precision_of_products_stays_while_one_is_quantized(is_weights_only):
+    recipe = replace(PRESETS["ufp4"], gemm=Precision.BF16)
+    assert forward_alone(recipe, weights_only=is_weights_only).gemm is Precision.BF16
+    backward = Recipe(name="b", wgrad=recipe.wgrad, gemm=Precision.TF32)
+    assert not forward_alone(backward, weights_only=is_weights_only).is_quantized
 
 
 def test_blocks_and_transforms_wider_than_the_model_are_padded(cast):

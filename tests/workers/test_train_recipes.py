@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from kernels.loss_scaling import LossScaling
 from kernels.presets import PRESETS
-from kernels.recipes import LossScaling, Recipe
+from kernels.recipes import Precision, Recipe
 from sweeps.metrics import StepMetrics
 from sweeps.runspec import ModelShape, RunSpec
 from tests.workers.tiny import (
@@ -64,6 +65,18 @@ def test_every_preset_trains(corpus, folder, name):
     assert point.loss == pytest.approx(point.loss_bf16, abs=0.1)
     if name != "bf16":
         assert point.loss != point.loss_bf16
+
+
+@pytest.mark.parametrize(("name", "is_exact"), [("nvfp4", True), ("ufp4", False)])
+def test_bf16_products_change_a_run_exactly_where_operands_are_rounded(
+    corpus, folder, name, is_exact
+):
+    fp32, bf16 = (
+        run(wide_spec(corpus, replace(PRESETS[name], gemm=gemm)), [6], folder / f"{name} {gemm}")
+        for gemm in (Precision.FP32, Precision.BF16)
+    )
+    assert (endpoints(fp32)[0].loss == endpoints(bf16)[0].loss) == is_exact
+    assert endpoints(fp32)[0].loss == pytest.approx(endpoints(bf16)[0].loss, abs=0.05)
 
 
 @pytest.mark.parametrize("recipe", RESUMED, ids=lambda recipe: recipe.name)

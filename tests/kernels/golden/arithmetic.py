@@ -50,6 +50,11 @@ def bf16(value: float) -> float:
     return _rounded(value, 8, -133, (2 - 2.0**-7) * 2.0**127, inf)
 
 
+def tf32(value: float) -> float:
+    """FP32 to TF32: the exponents of FP32, a significand of 11 bits."""
+    return _rounded(value, 11, -136, (2 - 2.0**-10) * 2.0**127, inf)
+
+
 def fp16(value: float) -> float:
     """FP32 to FP16."""
     return _rounded(value, 11, -24, 65504.0, inf)

@@ -13,7 +13,7 @@ from kernels.blocks import BLOCK_1X16, parse_block
 from kernels.formats import E2M1, E4M3, GRIDS, INT4, INT8, Grid
 from kernels.operands import Operand, Rounding, Scale
 from kernels.presets import PRESETS
-from kernels.recipes import RHT_SIZES, Rht, Signs
+from kernels.recipes import RHT_SIZES, Precision, Rht, Signs
 from tests.kernels.golden import edges
 from tests.kernels.golden.arithmetic import LARGEST, bf16, divide, f32, philox
 from tests.kernels.golden.oracle import Matrix, Stream, key
@@ -31,6 +31,7 @@ class Case:
     operand: Operand
     rht: Rht | None = None
     word: str = "dy"
+    precision: Precision = Precision.FP32
 
 
 def _normal(row: int, column: int, seed: int) -> float:
@@ -250,6 +251,36 @@ def _presets() -> Iterator[Case]:
             )
 
 
+def _precisions() -> Iterator[Case]:
+    """Values of every kind of scale, at both ends of FP32, and of the carrier."""
+    for precision in (Precision.TF32, Precision.BF16):
+        for scale in (Scale.FP32, Scale.FP32_5BIT, Scale.E4M3, Scale.E8M0_FLOOR):
+            for source in ("fine", "tiny", "huge"):
+                yield Case(
+                    name=f"{precision}-{scale}-{source}",
+                    source=source,
+                    operand=Operand(grid=INT8, scale=scale),
+                    precision=precision,
+                )
+        relative = Operand(grid=E2M1, scale=Scale.E4M3)
+        others = {
+            "broken": Operand(grid=E4M3),
+            "wide": replace(relative, outer=64, rounding=Rounding.SR),
+            "tails": Operand(grid=E2M1, rounding=Rounding.EDEN),
+            "tall": replace(relative, block=parse_block("16x16")),
+            "ties": Operand(grid=E2M1, scale=Scale.E8M0_EVEN, headroom=1.3),
+            "plain": Operand(),
+        }
+        for source, operand in others.items():
+            yield Case(
+                name=f"{precision}-{source}",
+                source=source,
+                operand=operand,
+                rht=Rht(size=32) if source in ("tails", "plain") else None,
+                precision=precision,
+            )
+
+
 def _edges() -> Iterator[Case]:
     for scale in (Scale.E8M0_FLOOR, Scale.E8M0_RCEIL):
         for headroom in (1.0, 4 / 3):
@@ -281,5 +312,6 @@ GROUPS: dict[str, tuple[Case, ...]] = {
     "transforms": tuple(_transforms()),
     "presets": tuple(_presets()),
     "edges": tuple(_edges()),
+    "precisions": tuple(_precisions()),
 }
 """The cases of each file."""

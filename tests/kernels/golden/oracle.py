@@ -3,6 +3,7 @@
     signs(...), key(...)             the bits that random things start from
     filled(...)                      the operand before it is quantized
     quantized(x, operand, key)       codes, block scales, factor and values of one operand
+    multiplied(value, precision)     a value as the GEMM multiplies it
 
 Lists of Python floats that are FP32 numbers; the contraction axis is the last.
 """
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from kernels.blocks import Block
 from kernels.formats import E4M3, Grid
 from kernels.operands import Operand, Rounding, Scale
-from kernels.recipes import Rht, Signs
+from kernels.recipes import Precision, Rht, Signs
 from tests.kernels.golden.arithmetic import (
     LARGEST,
     LEAST_NORMAL,
@@ -32,6 +33,7 @@ from tests.kernels.golden.arithmetic import (
     e4m3,
     f32,
     from_bits,
+    tf32,
 )
 
 Matrix = list[list[float]]
@@ -329,6 +331,17 @@ def quantized(x: Matrix, operand: Operand, key: int) -> Expected:
         values=values,
         factor=_factor(x, operand),
     )
+
+
+def multiplied(value: float, precision: Precision) -> float:
+    """A value as the GEMM multiplies it."""
+    match precision:
+        case Precision.FP32:
+            return value
+        case Precision.TF32:
+            return tf32(value)
+        case Precision.BF16:
+            return bf16(value)
 
 
 def filled(x: Matrix, rht: Rht | None, at: Stream) -> Matrix:

@@ -1,0 +1,70 @@
+"""The words (`kernels.draws`) of all layers that share their random streams, on every device.
+
+    row    [6, 3] int64, of one layer: three words for each of its six operands
+
+A layer keeps its row beside its weight, and each pass of it reads the row; when the streams move
+on, all rows change in place. On a GPU the rows of a model are one tensor, which a single copy
+changes, in the order of the stream that the passes run in and without waiting for it.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+Words = tuple[tuple[int, ...], ...]
+"""Of the six operands of a layer, in the order of `Recipe.operands`."""
+
+_BLANK: Words = ((0, 0, 0),) * 6
+_ROOM = 64
+"""Rows of the tensors that hold them, at least."""
+
+
+class DrawTable:
+    """Begins without rows."""
+
+    def __init__(self) -> None:
+        self._words: list[Words] = []
+        self._parts: dict[torch.device, list[tuple[int, Tensor]]] = {}
+
+    def append(self, words: Words) -> int:
+        """Add a row; returns its index."""
+        index = len(self._words)
+        self._words.append(words)
+        for device, parts in self._parts.items():
+            first, part = parts[-1]
+            if index < first + len(part):
+                part[index - first].copy_(_in_reach(device, words), non_blocking=True)
+        return index
+
+    def row(self, index: int, device: torch.device) -> Tensor:
+        """A row on a device; a view, which `refresh` changes."""
+        parts = self._parts.setdefault(device, [])
+        covered = sum(len(part) for _, part in parts)
+        if index >= covered:
+            # The layers of a model are all here before the first of them moves to a GPU.
+            rows = self._words[covered:]
+            rows += [_BLANK] * (_ROOM - len(rows))
+            parts.append((covered, _in_reach(device, rows).to(device, non_blocking=True)))
+        first, part = next(one for one in reversed(parts) if one[0] <= index)
+        return part[index - first]
+
+    def refresh(self, words: Sequence[Words]) -> None:
+        """Have every row hold other words.
+
+        Args:
+            words: Of all rows.
+        """
+        self._words = list(words)
+        for device, parts in self._parts.items():
+            for first, part in parts:
+                rows = self._words[first : first + len(part)]
+                part[: len(rows)].copy_(_in_reach(device, rows), non_blocking=True)
+
+
+def _in_reach(device: torch.device, words: object) -> Tensor:
+    """In memory of the host that the device copies from by itself.
+
+    It is new each time: a copy that has not begun yet still reads what it was given.
+    """
+    return torch.tensor(words, dtype=torch.int64, pin_memory=device.type == "cuda")
