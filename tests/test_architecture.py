@@ -13,7 +13,7 @@ import pytest
 from kernels.presets import PRESETS
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("api", "dashboards", "kernels", "orchestrator", "sweeps", "workers")
+PACKAGES = ("api", "benchmarks", "dashboards", "kernels", "orchestrator", "sweeps", "workers")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 

@@ -24,7 +24,9 @@ from tests.kernels.ahead_of_time import Compiled, Launch, compiled, compiling
 CAPABILITIES = (80, 90, 100)
 REGISTERS = 168
 """Of a thread. A multiprocessor has 65536, so that 12 warps are at work at once."""
-ARITHMETIC = re.compile(r"(add|sub|mul|div)\.rn\.f32|(min|max|neg|abs|selp|set|setp|mov)\b.*")
+ARITHMETIC = re.compile(
+    r"(add|sub|mul)\.rn\.f32(x2)?|div\.rn\.f32|(min|max|neg|abs|selp|set|setp|mov)\b.*"
+)
 CAST = re.compile(r"cvt\.(f32\.bf16|f32\.f16|rn\.f32\.[su]32|rn\.bf16x?2?\.f32|rn\.f16x?2?\.f32)")
 BOTH = ("ufp4", "nvfp4", "mxfp4-sr", "fp8-block", "tetrajet2")
 """Presets that have another scale, block or transform each."""
@@ -174,7 +176,7 @@ def test_what_is_forbidden_is_found() -> None:
         instructions=frozenset({"add.rn.f32", "div.rn.f32", "mad.lo.s64", "setp.num.f32"}),
     )  # fmt: skip
     assert not faults(clean)
-    for bad in ("fma.rn.f32", "add.f32", "add.rn.ftz.f32", "div.full.f32", "rcp.approx.ftz.f32",
+    for bad in ("fma.rn.f32", "fma.rn.f32x2", "add.f32", "add.rn.ftz.f32", "div.full.f32", "rcp.approx.ftz.f32",
                 "cvt.rn.satfinite.e4m3x2.f32", "call.uni", "mul.rn.f64"):  # fmt: skip
         assert faults(replace(clean, instructions=frozenset({bad})))
     assert faults(replace(clean, spilled=8))

@@ -256,14 +256,11 @@ def tensors() -> tuple[Tensor, Tensor]:
 
 def apply(
     layer: Callable[[Tensor], Tensor], weight: Tensor, x: Tensor, dy: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """y, dx and dw."""
-    x, weight.grad = x.detach().requires_grad_(), None
+    x = x.detach().requires_grad_()
     y = layer(x)
-    torch.autograd.backward(y, dy)
-    assert x.grad is not None
-    assert weight.grad is not None
-    return y.detach(), x.grad, weight.grad
+    return y.detach(), *torch.autograd.grad(y, (x, weight), dy)
 
 
 @layers

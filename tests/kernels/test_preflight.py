@@ -53,7 +53,7 @@ def kernel_of(
         text = (folder / file).read_text()
         assert text.count(right) == 1, f"{file} has changed; patch another line"
         (folder / file).write_text(text.replace(right, wrong))
-    options = [flag for flag in compiled.FLAGS if flag != "-O3"]
+    options = [flag for flag in compiled.FLAGS if not flag.startswith("-O")]
     library = folder / "broken.so"
     command = ["cc", *options, *flags, "-o", str(library), str(folder / compiled.SOURCE.name)]
     subprocess.run(command, check=True, capture_output=True)
@@ -131,7 +131,12 @@ def test_a_kernel_built_with_fast_math_is_seen(tmp_path, monkeypatch):
         ("draws.h", "even = first + ", "even = (first & 255) + ", "sr streams"),
         ("draws.h", "key_1 = (uint32_t)(key >> 32)", "key_1 = key_0 = 7", "sr streams"),
         ("draws.h", "round < 10", "round < 1", "sr streams"),
-        ("quantize.c", "v[i + stride] = a - b", "v[i + stride] = b - a", "grids and scales"),
+        (
+            "quantize.c",
+            "*a + *b, difference = *a - *b",
+            "*a + *b, difference = *b - *a",
+            "grids and scales",
+        ),
         ("scales.h", "s = amax / target;", "s = amax * (1 / target);", "grids and scales"),
         ("scales.h", "ints(1 << 22)", "ints(0)", "grids and scales"),
         ("scales.h", "(Words)s + 0x7FFFFu", "(Words)s + 0", "known values"),
