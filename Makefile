@@ -34,11 +34,14 @@ bench: setup
 	$(MAKE) $(PEERS)/.ready
 	$(PEERS)/bin/python -m benchmarks peers
 
-# The peers do not go together with the lock, so they have an environment of their own.
+# The peers do not go together with the lock, so they have an environment of their own. One of them
+# imports torch when it is built.
 $(PEERS)/.ready: benchmarks/requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(PEERS)
-	SKIP_CUDA_BUILD=1 $(PEERS)/bin/pip install --quiet --disable-pip-version-check \
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check \
 		-r benchmarks/requirements.txt --editable .
+	SKIP_CUDA_BUILD=1 $(PEERS)/bin/pip install --quiet --disable-pip-version-check \
+		--no-build-isolation fouroversix==1.0.5
 	@touch $@
 
 # Exact versions for every install; run after a change of the ranges in pyproject.toml.

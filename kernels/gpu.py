@@ -223,14 +223,22 @@ def _tile(plans: list[Pass], height: int, width: int) -> tuple[int, int, int]:
     """Rows and columns of a tile, and the warps that share it."""
     least_rows = max(plan.tile[0] for plan in plans)
     least_columns = max(plan.tile[1] for plan in plans)
-    # A thread holds a run of a row, or runs of two columns, so that it reads two numbers at a time.
-    a_thread = 2 if any(plan.axis == 0 for plan in plans) else 1
+    # A thread holds a run of a row, or runs of two columns, so that it reads two numbers at a time,
+    # where it has the registers.
+    a_thread = 2 if any(plan.axis == 0 and not _fills_registers(plan) for plan in plans) else 1
     # A transform down columns that crosses lanes asks for few warps, which exchange more slowly.
     elements = RUN * LANES * (1 if _crosses_lanes(plans[-1]) else a_thread)
     columns = max(least_columns, min(power_of_two(width), _WIDEST, elements // least_rows))
     rows = max(least_rows, min(power_of_two(height), elements // columns))
     warps = rows * columns // (RUN * _WARP * a_thread)
     return rows, columns, min(max(warps, 1), _MOST_WARPS)
+
+
+def _fills_registers(plan: Pass) -> bool:
+    """Whether a run of one column is as much as a thread can hold, as the compiler shows."""
+    a = plan.numbers
+    draws_under_e4m3 = a.scale == arithmetic.E4M3 and a.rounding == arithmetic.SR
+    return draws_under_e4m3 or a.alternate or a.rounding == arithmetic.EDEN
 
 
 def _crosses_lanes(plan: Pass) -> bool:

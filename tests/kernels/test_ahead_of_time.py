@@ -176,8 +176,9 @@ def test_what_is_forbidden_is_found() -> None:
         instructions=frozenset({"add.rn.f32", "div.rn.f32", "mad.lo.s64", "setp.num.f32"}),
     )  # fmt: skip
     assert not faults(clean)
-    for bad in ("fma.rn.f32", "fma.rn.f32x2", "add.f32", "add.rn.ftz.f32", "div.full.f32", "rcp.approx.ftz.f32",
-                "cvt.rn.satfinite.e4m3x2.f32", "call.uni", "mul.rn.f64"):  # fmt: skip
+    for bad in ("fma.rn.f32", "fma.rn.f32x2", "add.f32", "add.rn.ftz.f32", "div.full.f32",
+                "rcp.approx.ftz.f32", "cvt.rn.satfinite.e4m3x2.f32", "call.uni",
+                "mul.rn.f64"):  # fmt: skip
         assert faults(replace(clean, instructions=frozenset({bad})))
     assert faults(replace(clean, spilled=8))
     assert faults(replace(clean, registers=200))
