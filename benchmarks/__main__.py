@@ -20,6 +20,7 @@ import typer
 
 from api.terminal import answer_console, print_lines, side_console
 from benchmarks.results import Result, Setting, write
+from kernels.formats import GRIDS
 from sweeps.errors import GridlawError, InputError
 from workers.device import device_at_hand
 
@@ -59,27 +60,37 @@ def bench(
     device: Annotated[
         Device | None, typer.Option(help="What computes [default: the GPU if there is one].")
     ] = None,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Grid that kernels measures, under an FP32 scale of 1x16; may be repeated.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder for the JSON files [default: benchmarks/results, nothing if quick].",
+            help="Folder for the JSON files [default: benchmarks/results, "
+            "nothing if quick or with --grid].",
             show_default=False,
         ),
     ] = None,
 ) -> None:
     """Measure what the kernels cost; print tables and write DIR/BENCHMARK-DEVICE.json.
 
-    kernels: throughput of each grid beside a copy and a cast. step: a training step of each recipe
-    beside BF16. peers: other libraries on the same tensor. Every figure is a ratio within one run
-    or stands beside one.
+    kernels: throughput of each grid beside a copy and a cast; of a few on a GPU, where every kernel
+    takes seconds to compile. step: a training step of each recipe beside BF16. peers: other
+    libraries on the same tensor. Every figure is a ratio within one run or stands beside one.
     """
-    setting = _setting(device, threads, quick=quick)
-    folder = out or (None if quick else RESULTS)
+    benchmarks = tuple(which or Benchmark)
+    grids = _grids(grid or (), benchmarks)
+    setting = _setting(device, threads, grids, quick=quick)
+    folder = out or (None if quick or grids else RESULTS)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     side, answers = side_console(), answer_console()
-    for benchmark in which or tuple(Benchmark):
+    for benchmark in benchmarks:
         side.print(f"{benchmark} on {setting.device.type} ...")
         result: Result = import_module(f"benchmarks.{benchmark}").run(setting)
         print_lines(answers, (*result.lines(), ""))
@@ -101,7 +112,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(0)
 
 
-def _setting(device: Device | None, threads: int | None, *, quick: bool) -> Setting:
+def _grids(names: Sequence[str], benchmarks: Sequence[Benchmark]) -> tuple[str, ...]:
+    """Each once."""
+    for name in names:
+        if Benchmark.KERNELS not in benchmarks:
+            raise InputError(f"--grid {name}: chooses what kernels measures, which is not to run")
+        if name not in GRIDS:
+            raise InputError(f"--grid {name}: there are {', '.join(GRIDS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def _setting(
+    device: Device | None, threads: int | None, grids: tuple[str, ...], *, quick: bool
+) -> Setting:
     if device is Device.CPU:
         # Before torch looks for a GPU: what trains takes the one that it finds.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -109,7 +132,7 @@ def _setting(device: Device | None, threads: int | None, *, quick: bool) -> Sett
     if device is not None and found.type != device:
         raise InputError(f"--device {device}: torch finds no such device here")
     counts = (threads,) if threads else tuple(sorted({1, torch.get_num_threads()}))
-    return Setting(device=found, threads=counts, quick=quick)
+    return Setting(device=found, threads=counts, quick=quick, grids=grids)
 
 
 if __name__ == "__main__":

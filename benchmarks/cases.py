@@ -1,4 +1,4 @@
-"""What is measured of fake quantization: every grid with and without RHT and SR, then other scales.
+"""What is measured of fake quantization: grids with and without RHT and SR, then other scales.
 
 A case is a quantizer, which runs along each axis of a tensor x:
 
@@ -44,6 +44,12 @@ BY_SCALE = {
 }
 """Other scales and blocks, each on a grid that it is used with. Where a scale depends on several
 rows or on the whole tensor, the kernels read x once more before they round it."""
+
+NARROW = ("e2m1", "int4")
+"""Grids that are also measured in a quick run, on a larger tensor, and where BF16 is written."""
+QUICK_SCALES = ("e4m3 16x16", "fp32 row")
+CUDA_GRIDS, CUDA_SCALES = ("int4", "e2m1", "e4m3"), ("e8m0 1x32", "e4m3 1x16")
+"""A selection, since each kernel takes seconds to compile for a GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,25 +142,54 @@ class Section:
 
 
 def sections(setting: Setting) -> Iterator[Section]:
-    """All grids, then other scales; on a GPU also a tensor that is larger."""
+    """Grids, then other scales unless grids are named; on a GPU also a tensor that is larger.
+
+    On a GPU the narrow grids also write BF16, but not in a quick run.
+    """
     is_cuda = setting.device.type == "cuda"
-    grids, scales = BY_GRID, BY_SCALE
+    grids, scales = _selected(setting)
+    narrow = _some(grids, NARROW)
     shape, large = ((8192, 4096), (32768, 8192)) if is_cuda else ((2048, 512), None)
     if setting.quick:
-        grids = {name: grids[name] for name in ("e2m1", "int4")}
-        scales = {name: scales[name] for name in ("e4m3 16x16", "fp32 row")}
         shape, large = (128, 256), None
     for precision, threads in product(
-        (Precision.BF16, Precision.FP32) if is_cuda else (Precision.FP32,),
+        (Precision.BF16, Precision.FP32) if is_cuda and not setting.quick else (Precision.FP32,),
         (None,) if is_cuda else setting.threads,
     ):
-        section = partial(Section, device=setting.device, threads=threads, precision=precision)
+        is_short = precision is Precision.BF16
         title = "Grids under an FP32 scale of 1x16"
-        yield section(title=title, cases=_cases(grids), shape=shape)
-        yield section(title="Other scales and blocks", cases=_cases(scales), shape=shape)
-        if large is not None:
-            some = {name: grids[name] for name in ("e2m1", "int4")}
-            yield section(title=title, cases=_cases(some), shape=large)
+        for heading, operands, size in (
+            (title, narrow if is_short else grids, shape),
+            ("Other scales and blocks", {} if is_short else scales, shape),
+            (title, narrow, large),
+        ):
+            if operands and size is not None:
+                yield Section(
+                    title=heading,
+                    cases=_cases(operands),
+                    shape=size,
+                    device=setting.device,
+                    threads=threads,
+                    precision=precision,
+                )
+
+
+def _selected(setting: Setting) -> tuple[dict[str, Operand], dict[str, Operand]]:
+    """Grids and scales."""
+    if setting.grids:
+        return {name: Operand(grid=GRIDS[name]) for name in setting.grids}, {}
+    if setting.device.type == "cuda":
+        if setting.quick:
+            return _some(BY_GRID, NARROW), {}
+        return _some(BY_GRID, CUDA_GRIDS), _some(BY_SCALE, CUDA_SCALES)
+    if setting.quick:
+        return _some(BY_GRID, NARROW), _some(BY_SCALE, QUICK_SCALES)
+    return BY_GRID, BY_SCALE
+
+
+def _some(operands: dict[str, Operand], names: tuple[str, ...]) -> dict[str, Operand]:
+    """Those of the names that there are."""
+    return {name: operands[name] for name in names if name in operands}
 
 
 def _cases(operands: dict[str, Operand]) -> tuple[Case, ...]:

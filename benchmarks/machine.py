@@ -16,9 +16,12 @@ from pathlib import Path
 import torch
 
 from kernels.preflight import described
+from sweeps.wording import plural
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = "benchmarks/results"
+LOAD = os.getloadavg()[0]
+"""Of the minute before this module was read, to which no benchmark has added yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,7 @@ class Machine:
         compiler: First line of what the C compiler says of itself, or None without one.
         commit: Of the checkout, with `+` where sources differ from it; None outside of one.
         date: UTC, to the second.
+        load: A sentence where the machine had other work when the benchmarks were started, or None.
     """
 
     device: str
@@ -48,6 +52,7 @@ class Machine:
     compiler: str | None
     commit: str | None
     date: str
+    load: str | None
 
 
 def machine(device: torch.device) -> Machine:
@@ -63,6 +68,17 @@ def machine(device: torch.device) -> Machine:
         compiler=_compiler(),
         commit=_commit(),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
+        load=load_sentence(LOAD, os.cpu_count() or 1),
+    )
+
+
+def load_sentence(load: float, cores: int) -> str | None:
+    """What a reader should know of other work; None if it took at most half of the cores."""
+    if load <= 0.5 * cores:
+        return None
+    return (
+        f"The load average was {load:.1f} on {plural(cores, 'core')} at the start: "
+        "the machine had other work, and figures of several threads say little."
     )
 
 

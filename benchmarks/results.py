@@ -30,11 +30,13 @@ class Setting:
         device: Where.
         threads: Numbers of CPU threads, each of which is measured.
         quick: Whether seconds have to do, and figures are rough.
+        grids: Names of those to measure, in order; a selection for the device if there is none.
     """
 
     device: torch.device
     threads: tuple[int, ...]
     quick: bool
+    grids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ class Result:
     def lines(self) -> Iterator[RenderableType]:
         """For a console."""
         yield f"{self.machine.name}; torch {self.machine.torch}, {self.machine.kernels}"
+        if self.machine.load is not None:
+            yield self.machine.load
         if self.quick:
             yield "A quick run: it shows that everything works; its figures are rough."
         yield self.reading

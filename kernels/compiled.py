@@ -42,7 +42,7 @@ def build(flags: Sequence[str] = (*FLAGS, NATIVE)) -> Path:
     command = (*_compiler(), *flags)
     macros = _compile((*command, "-dM", "-E", "-x", "c", os.devnull))
     sources = (path.read_bytes() for path in sorted((*SOURCE.parent.glob("*.h"), SOURCE)))
-    parts = (*sources, shlex.join(command).encode(), macros)
+    parts = (*sources, os.fsencode(shlex.join(command)), macros)
     digest = sha256(b"\0".join(sha256(part).digest() for part in parts)).hexdigest()
     library = _cache_folder() / f"quantize-{digest[:32]}.so"
     if not library.exists():
@@ -50,8 +50,26 @@ def build(flags: Sequence[str] = (*FLAGS, NATIVE)) -> Path:
         with TemporaryDirectory(dir=library.parent) as folder:
             finished = Path(folder, library.name)
             _compile((*command, "-o", str(finished), str(SOURCE)))
+            # A rename may reach the disk before what is renamed.
+            with finished.open("rb") as written:
+                os.fsync(written.fileno())
             finished.replace(library)
     return library
+
+
+def built_and_loaded(flags: Sequence[str] = (*FLAGS, NATIVE)) -> CDLL:
+    """The library of these flags, compiled once more if what the cache has cannot be loaded.
+
+    Raises:
+        OSError: As `build` and `load`.
+        SubprocessError: As `build`.
+    """
+    library = build(flags)
+    try:
+        return load(library)
+    except OSError:
+        library.unlink(missing_ok=True)
+        return load(build(flags))
 
 
 def load(library: Path) -> CDLL:
@@ -67,7 +85,11 @@ def load(library: Path) -> CDLL:
 
 
 def _compiler() -> tuple[str, ...]:
-    if chosen := shlex.split(os.environ.get("CC", "")):
+    try:
+        chosen = shlex.split(os.environ.get("CC", ""))
+    except ValueError as error:
+        raise OSError(f"CC is not a command: {error}") from error
+    if chosen:
         return tuple(chosen)
     for name in _COMPILERS:
         if path := shutil.which(name):
@@ -84,7 +106,10 @@ def _compile(command: Sequence[str]) -> bytes:
 
 
 def _cache_folder() -> Path:
-    chosen = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        chosen = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError as error:
+        raise OSError(f"no folder for a cache: {error}") from error
     folder = chosen / "gridlaw"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -45,7 +45,9 @@ class DrawTable:
             # The layers of a model are all here before the first of them moves to a GPU.
             rows = self._words[covered:]
             rows += [_BLANK] * (_ROOM - len(rows))
-            parts.append((covered, _in_reach(device, rows).to(device, non_blocking=True)))
+            # A model that is made for inference alone may still be moved on.
+            with torch.inference_mode(mode=False):
+                parts.append((covered, _in_reach(device, rows).to(device, non_blocking=True)))
         first, part = next(one for one in reversed(parts) if one[0] <= index)
         return part[index - first]
 
@@ -67,4 +69,5 @@ def _in_reach(device: torch.device, words: object) -> Tensor:
 
     It is new each time: a copy that has not begun yet still reads what it was given.
     """
-    return torch.tensor(words, dtype=torch.int64, pin_memory=device.type == "cuda")
+    is_pinned = device.type == "cuda"
+    return torch.tensor(words, dtype=torch.int64, device="cpu", pin_memory=is_pinned)

@@ -15,8 +15,6 @@ from torch import Tensor
 
 from kernels.hadamard import Rotation
 
-WORDS = 3
-
 
 def words(key: int, rotation: Rotation | None) -> tuple[int, ...]:
     """The three words as signed 64-bit numbers.

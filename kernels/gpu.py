@@ -4,8 +4,9 @@
     weigh       decides scales that depend on sums over such blocks
     quantize    everything else, of one operand or of two of the same matrix, in one launch
 
-Nothing here waits for the device, and what selects the draws is read from its memory (`draws` of a
-`Request`), so that a CUDA graph can hold all of it.
+What selects the draws is read from the device's memory (`draws` of a `Request`), so that a CUDA graph
+can hold all of it. Two copies wait for the device: that of key and signs where a request has no
+`draws`, and that of a long table at its first use, so call once before a graph is captured.
 """
 
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ _WIDEST = 512  # columns of a tile
 _WARP = 32
 _MOST_WARPS = 16
 _LINES = 128  # of which a program weighs a block each
+_MOST_PROGRAMS = 2**16 - 1  # of CUDA, along axis 1 of a launch
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 Data = tuple[Tensor | None, ...]
@@ -65,7 +67,7 @@ def fulfil(x: Tensor, request: Request) -> FakeQuantized:
     Values are BF16 where that is the precision.
 
     Raises:
-        ValueError: If x is not a matrix, or an empty one.
+        ValueError: If x is not a matrix, an empty one, or larger than a launch can cover.
     """
     x = _matrix(x)
     if request.operand.grid is None and request.rotation is None:
@@ -187,7 +189,7 @@ def _weighed(x: Tensor, task: _Task) -> _Task:
     scales = x.new_empty(task.maxima.numel(), 2, dtype=torch.float32)
     lines, _ = _lines(x, task.plan.axis)
     places = -(-task.runs // (task.plan.runs or task.runs))
-    weigh[(-(-lines // _LINES), places)](
+    weigh[_programs(x, -(-lines // _LINES), places)](
         x,
         *x.shape,
         *task.arguments,
@@ -205,7 +207,7 @@ def _launch(kernel: Any, x: Tensor, tasks: list[_Task] | tuple[_Task, ...]) -> N
     width = max(x.shape[1], *(task.y.shape[1] for task in tasks))
     rows, columns, warps = _tile([task.plan for task in tasks], height, width)
     second = tasks[1] if len(tasks) > 1 else None
-    kernel[(-(-height // rows), -(-width // columns))](
+    kernel[_programs(x, -(-height // rows), -(-width // columns))](
         x,
         *x.shape,
         *tasks[0].arguments,
@@ -217,6 +219,16 @@ def _launch(kernel: Any, x: Tensor, tasks: list[_Task] | tuple[_Task, ...]) -> N
         num_warps=warps,
         enable_fp_fusion=False,
     )
+
+
+def _programs(x: Tensor, along_0: int, along_1: int) -> tuple[int, int]:
+    """The programs of a launch, if it can have so many."""
+    if along_1 > _MOST_PROGRAMS:
+        raise ValueError(
+            f"a matrix of shape {tuple(x.shape)} takes {along_1} programs along axis 1 of a launch, "
+            f"and a GPU has at most {_MOST_PROGRAMS}: split it"
+        )
+    return along_0, along_1
 
 
 def _tile(plans: list[Pass], height: int, width: int) -> tuple[int, int, int]:
@@ -250,4 +262,4 @@ def _crosses_lanes(plan: Pass) -> bool:
 def _table(grid: Grid, device: torch.device) -> Tensor:
     """Of a grid without arithmetic: keys of RTNE, keys of SR and magnitudes, one after another."""
     thresholds, neighbours, magnitudes, _ = arithmetic.table(grid)
-    return torch.tensor(thresholds + neighbours + magnitudes, device=device)
+    return torch.tensor(thresholds + neighbours + magnitudes, dtype=torch.float32, device=device)

@@ -17,8 +17,13 @@ _NUMBERS = tuple(field.name for field in fields(Arithmetic))
 
 
 class Job(Structure):
-    """The struct of this name in job.h, which says what the fields are."""
+    """The struct of this name in job.h, which says what the fields are.
 
+    Attributes:
+        kept: What its addresses lead to, for as long as a thread may work on it.
+    """
+
+    kept: tuple[object, ...] = ()
     _fields_ = (
         *((name, c_void_p) for name in ("x", "y", "amax")),
         *((name, c_int64) for name in ("groups", "lanes", "group", "along", "across", "lane_runs")),

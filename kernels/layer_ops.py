@@ -13,7 +13,6 @@ than it is worth.
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -21,6 +20,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from kernels.layer_products import (
     Products,
@@ -117,6 +117,7 @@ class LinearPass(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of x and weight that are needed."""
         x, weight, *kept = ctx.saved_tensors
@@ -139,9 +140,7 @@ def _eager_forward(
     keep_draws: bool,
 ) -> list[Tensor]:
     rules = _RECIPES[recipe]
-    with _outside_autocast(x.device):
-        products = Products(rules, draws)
-        y, kept_x, kept_w = products.forward(x, weight, keep_x=keep_x, keep_w=keep_w)
+    y, kept_x, kept_w = Products(rules, draws).forward(x, weight, keep_x=keep_x, keep_w=keep_w)
     kept = [draws.clone()] if keep_draws else []
     for operand in (kept_x, kept_w):
         if operand is not None:
@@ -191,11 +190,10 @@ def _eager_backward(
     draws, *tensors = kept
     kept_x = _taken(tensors, rules.wgrad.right) if keep_x else None
     kept_w = _taken(tensors, rules.fprop.right) if keep_w else None
-    with _outside_autocast(dy.device):
-        gradients = Products(rules, draws).backward(
-            dy, (x if kept_x is None else kept_x) if dw else None,
-            (weight if kept_w is None else kept_w) if dx else None,
-        )  # fmt: skip
+    gradients = Products(rules, draws).backward(
+        dy, (x if kept_x is None else kept_x) if dw else None,
+        (weight if kept_w is None else kept_w) if dx else None,
+    )  # fmt: skip
     return [gradient for gradient in gradients if gradient is not None]
 
 
@@ -216,13 +214,6 @@ def _taken(tensors: list[Tensor], operand: Operand) -> FakeQuantized:
     """The next operand of a list that forward left."""
     values = tensors.pop(0)
     return FakeQuantized(values, tensors.pop(0) if has_factor(operand) else None)
-
-
-def _outside_autocast(device: torch.device) -> AbstractContextManager[object]:
-    """Products are of the types that the recipe says, within an autocast region too."""
-    if torch.is_autocast_enabled(device.type):
-        return torch.autocast(device.type, enabled=False)
-    return nullcontext()
 
 
 _KEPT = "int recipe, bool keep_x, bool keep_w"

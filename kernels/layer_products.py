@@ -47,7 +47,8 @@ def keeps_quantized_x(recipe: Recipe, device: torch.device) -> bool:
     It is where quantized values take 16 bits, as x does. In FP32 they would double what is kept,
     and save no more than a second look at x.
     """
-    both = recipe.fprop.is_quantized and recipe.wgrad.is_quantized
+    x, rht = recipe.wgrad.right, recipe.wgrad.rht
+    both = recipe.fprop.is_quantized and (x.grid is not None or rht is not None)
     return both and values_type(recipe, device) is torch.bfloat16
 
 

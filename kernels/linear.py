@@ -26,7 +26,6 @@ class QuantLinear(nn.Module):
 
     Attributes:
         weight: FP32 master weight, [out_features, in_features]; not initialised here.
-        recipe: The rules of the three GEMMs, as they are for this layer.
         is_plain: Whether forward passes are in plain BF16 for now, as within `bf16_forward`.
         probe: Shown x [t, in] in a forward pass and dy [t, out] in a backward pass, by name and as
             the GEMMs take them; None while nobody looks.
@@ -51,9 +50,9 @@ class QuantLinear(nn.Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.name = name
-        self.streams = streams
-        self.recipe = recipe
+        self._name = name
+        self._streams = streams
+        self._recipe = recipe
         self.is_plain = False
         self.probe: Probe | None = None
         self.weight = nn.Parameter(torch.empty(out_features, in_features, dtype=torch.float32))
@@ -61,6 +60,21 @@ class QuantLinear(nn.Module):
         self._check(DGRAD, out_features)
         self._number = enrolled(self)
         self._settle()
+
+    @property
+    def name(self) -> str:
+        """The layer's name in the model."""
+        return self._name
+
+    @property
+    def streams(self) -> Streams:
+        """Shared by all layers of the model."""
+        return self._streams
+
+    @property
+    def recipe(self) -> Recipe:
+        """The rules of the three GEMMs, as they are for this layer."""
+        return self._recipe
 
     @property
     def active(self) -> Recipe:
@@ -82,9 +96,13 @@ class QuantLinear(nn.Module):
             [..., out_features], of the carrier.
 
         Raises:
-            ValueError: If the weight needs a gradient, the tokens do not divide into the blocks and
-                transforms of wgrad, and the recipe does not pad.
+            ValueError: If the last axis is another; or if the weight needs a gradient, the tokens
+                do not divide into the blocks and transforms of wgrad, and the recipe does not pad.
         """
+        if x.shape[-1] != self.in_features:
+            raise ValueError(
+                f"layer {self.name!r} takes {self.in_features} features, got {x.shape[-1]}"
+            )
         rules = self._followed
         rows = x.to(rules.carrier).reshape(-1, self.in_features)
         grad = torch.is_grad_enabled()
@@ -109,6 +127,11 @@ class QuantLinear(nn.Module):
         """A copy, or one from another process, has its row in the table of its own streams."""
         super().__setstate__(state)  # type: ignore[no-untyped-call]
         self._number = enrolled(self)
+        self._settle()
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        """A weight may be assigned that is on another device."""
+        super()._load_from_state_dict(*args, **kwargs)
         self._settle()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:

@@ -5,12 +5,14 @@
 
 Sums are FP32. A CPU without 16-bit arithmetic runs a 16-bit GEMM some ten times slower than an FP32
 GEMM of the same rounded operands, which computes the same thing by definition; a GPU has units for
-it, and others for TF32, which would round FP32 operands if they were not rounded already.
+it, and others for TF32, which would round FP32 operands if they were not rounded already. Neither
+autocast nor what the process allows FP32 products to be changes a product of a run.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import assert_never
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Lock
+from typing import Literal, assert_never
 
 import torch
 from torch import Tensor
@@ -31,12 +33,11 @@ def carried_matmul(a: Tensor, b: Tensor, carrier: torch.dtype) -> Tensor:
 
     Returns:
         [m, n], FP32.
+
+    Raises:
+        ValueError: If the process lets a CPU round the operands of FP32 products.
     """
-    left, right = a.to(carrier), b.to(carrier)
-    if a.device.type == "cpu":
-        return torch.mm(left.to(torch.float32), right.to(torch.float32))
-    # With a 16-bit result a GPU may add partial sums in 16 bits.
-    return torch.mm(left, right, out_dtype=torch.float32)
+    return _narrow(a.to(carrier), b.to(carrier))
 
 
 def emulated_matmul(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
@@ -49,28 +50,68 @@ def emulated_matmul(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
 
     Returns:
         [m, n], FP32.
+
+    Raises:
+        ValueError: If the process lets a CPU round the operands of FP32 products.
     """
-    if a.device.type == "cpu":
-        return torch.mm(a.to(torch.float32), b.to(torch.float32))
     match precision:
         case Precision.BF16:
-            left, right = a.to(torch.bfloat16), b.to(torch.bfloat16)
-            return torch.mm(left, right, out_dtype=torch.float32)
+            return _narrow(a.to(torch.bfloat16), b.to(torch.bfloat16))
         case Precision.TF32:
-            with _tf32():
-                return torch.mm(a, b)
+            return _wide(a, b, "tf32")
         case Precision.FP32:
-            return torch.mm(a, b)
+            return _wide(a, b, "ieee")
         case never:
             assert_never(never)
 
 
+def _narrow(a: Tensor, b: Tensor) -> Tensor:
+    """Of 16-bit operands."""
+    if a.device.type == "cpu":
+        return _wide(a.to(torch.float32), b.to(torch.float32), "ieee")
+    with _outside_autocast(a.device):
+        # With a 16-bit result a GPU may add partial sums in 16 bits.
+        return torch.mm(a, b, out_dtype=torch.float32)
+
+
+def _wide(a: Tensor, b: Tensor, units: Literal["ieee", "tf32"]) -> Tensor:
+    """Of FP32 operands, by a GPU's units for FP32 or for TF32."""
+    with _outside_autocast(a.device):
+        if a.device.type != "cpu":
+            with _by(units):
+                return torch.mm(a, b)
+        allowed = torch.backends.mkldnn.matmul.fp32_precision  # type: ignore[attr-defined]
+        if allowed not in ("ieee", "none"):
+            raise ValueError(
+                f"products of FP32 operands must not be computed in {allowed}: call "
+                "torch.set_float32_matmul_precision('highest')"
+            )
+        return torch.mm(a, b)
+
+
+_SETTING = Lock()
+
+
 @contextmanager
-def _tf32() -> Iterator[None]:
-    """Lets CUDA multiply in TF32 for now; elsewhere in a run it must not."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = True
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
+def _by(units: Literal["ieee", "tf32"]) -> Iterator[None]:
+    """Has CUDA multiply FP32 operands so; the setting is one of the whole process.
+
+    It is read as `fp32_precision`, which there always is, and written as `allow_tf32`, which sets
+    that and what torch still keeps beside it.
+    """
+    matmul = torch.backends.cuda.matmul
+    with _SETTING:
+        before = matmul.fp32_precision
+        matmul.allow_tf32 = units == "tf32"
+        try:
+            yield
+        finally:
+            matmul.allow_tf32 = before == "tf32"
+
+
+def _outside_autocast(device: torch.device) -> AbstractContextManager[object]:
+    """Operands keep the types that the recipe says, within an autocast region too."""
+    available = torch.amp.is_autocast_available(device.type)
+    if available and torch.is_autocast_enabled(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()

@@ -9,12 +9,14 @@ or it fails, one log line says so and the plain-torch reference serves.
 """
 
 import logging
+import os
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import CDLL, byref
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from threading import Lock
 
 import torch
 from torch import Tensor
@@ -30,6 +32,7 @@ from kernels.rounding import round_significand
 from kernels.scales import tensor_scale
 
 _SHARE = 1 << 17  # elements for which a thread pays
+_first = Lock()
 _log = logging.getLogger(__name__)
 
 
@@ -57,7 +60,8 @@ class Kernel:
         """
         if x.ndim != 2 or not x.numel():
             raise ValueError(f"a matrix with elements is quantized, got shape {tuple(x.shape)}")
-        x = x.detach()
+        # An address leads to numbers whose signs a view may yet have to turn.
+        x = x.detach().resolve_neg()
         if operand.grid is None and rotation is None:
             return FakeQuantized(_carried(x.contiguous(), carrier, precision), None)
         rht, to_bf16 = (0, False) if rotation is None else (len(rotation.signs), rotation.to_bf16)
@@ -68,19 +72,19 @@ class Kernel:
         x = lanes.fill(x if x.dtype is torch.bfloat16 else x.to(torch.float32))
         job = job_of(template, key, rotation)
         job.x, job.bf16 = x.data_ptr(), x.dtype is torch.bfloat16
-        maxima, factor = self._measure(job, lanes, operand)
+        maxima, factor = self._measure(job, lanes, operand, (x, template))
         if maxima is not None:
             job.amax = maxima.data_ptr()
-        y = torch.empty(x.shape, dtype=torch.float32)
+        y = torch.empty(x.shape, dtype=torch.float32, device=x.device)
         job.y = y.data_ptr()
-        _spread(self.library.quantize, job, x.numel())
+        _spread(self.library.quantize, job, x.numel(), (x, y, maxima, template))
         y = lanes.trim(y)
         if operand.grid is None:
             y = _carried(y, carrier, precision)
         return FakeQuantized(y, factor)
 
     def _measure(
-        self, job: Job, lanes: Cut, operand: Operand
+        self, job: Job, lanes: Cut, operand: Operand, read: tuple[Tensor, Job]
     ) -> tuple[Tensor | None, Tensor | None]:
         """The maxima that a lane does not know by itself, and the operand's factor."""
         if operand.grid is None:
@@ -88,12 +92,12 @@ class Kernel:
         per_tensor = operand.scale is Scale.E4M3 and operand.outer is None
         factor = None
         if operand.scale.is_power_of_two and operand.headroom != 1:
-            factor = torch.tensor(operand.headroom, dtype=torch.float32)
+            factor = torch.tensor(operand.headroom, dtype=torch.float32, device="cpu")
         if operand.block.across == 1 and not per_tensor:
             return None, factor
-        maxima = torch.empty(lanes.maxima, dtype=torch.float32)
+        maxima = torch.empty(lanes.maxima, dtype=torch.float32, device="cpu")
         job.amax = maxima.data_ptr()
-        _spread(self.library.measure, job, lanes.rows * lanes.filled)
+        _spread(self.library.measure, job, lanes.rows * lanes.filled, (maxima, *read))
         if per_tensor:
             scale = tensor_scale(maxima.amax(), operand)
             job.tensor_scale, factor = scale.item(), 1 / scale
@@ -119,29 +123,56 @@ def _carried(x: Tensor, carrier: torch.dtype, precision: Precision) -> Tensor:
     return round_significand(x.to(carrier).to(torch.float32), precision.dropped_bits)
 
 
-def _spread(function: Callable[..., int], job: Job, elements: int) -> None:
+def _spread(
+    function: Callable[..., int], job: Job, elements: int, kept: tuple[object, ...]
+) -> None:
     """Has the tiles of a job done by as many threads as are worth it.
 
     A thread that comes too late is not waited for: torch's own may still spin on its processor.
     """
-    job.next = 0
+    job.next, job.kept = 0, kept
     others = min(torch.get_num_threads(), elements // _SHARE) - 1
-    helpers = [_pool(others).submit(function, byref(job)) for _ in range(others)]
-    failures = []
+    failures: list[int] = []
+    turns: list[Lock] = []
     try:
+        try:
+            for _ in range(others):
+                # Before the request, which may stay in the queue although it fails.
+                turns.append(Lock())
+                _pool(others).submit(_take_part, turns[-1], function, job, failures)
+        except RuntimeError:
+            # No thread can start, or the interpreter is about to end.
+            _pool.cache_clear()
         failures.append(function(byref(job)))
     finally:
-        # Also where an interrupt ends the call: the tensors must outlive their writers.
-        failures += [helper.result() for helper in helpers if not helper.cancel()]
+        # A second interrupt may end even this, and then the job itself keeps its tensors.
+        for turn in turns:
+            turn.acquire()
+    job.kept = ()
     if any(failures):
         raise MemoryError(f"a tile of {job.span} elements a lane does not fit into memory")
+
+
+def _take_part(turn: Lock, function: Callable[..., int], job: Job, failures: list[int]) -> None:
+    """What another thread does, unless the caller has taken its turn."""
+    if turn.acquire(blocking=False):
+        try:
+            failures.append(function(byref(job)))
+        finally:
+            turn.release()
 
 
 @cache
 def kernel() -> Kernel | None:
     """The kernel for this machine, or None where it cannot be compiled; says so in the log once."""
+    with _first:
+        return _kernel()
+
+
+@cache
+def _kernel() -> Kernel | None:
     try:
-        return Kernel(compiled.load(compiled.build()))
+        return Kernel(compiled.built_and_loaded())
     except (OSError, subprocess.SubprocessError) as error:
         _log.warning("no C kernel, quantizing in plain torch, several times slower: %s", error)
         return None
@@ -150,3 +181,15 @@ def kernel() -> Kernel | None:
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="quantize")
+
+
+def _start_anew() -> None:
+    """A forked child has none of its parent's threads: neither those of a pool nor a lock's."""
+    _first.release()
+    _pool.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_first.acquire, after_in_parent=_first.release, after_in_child=_start_anew
+    )

@@ -8,6 +8,7 @@ A pass is data that a Triton kernel is compiled for; lengths are in runs of 16 e
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import torch
 
@@ -144,6 +145,7 @@ def _block(operand: Operand, lines: int, per_line: int) -> tuple[int, int, int]:
     return across, runs, IN_TILE if fits else MEASURED
 
 
+@lru_cache
 def _table(grid: Grid) -> tuple[tuple[float, ...], tuple[float, ...], int]:
     """Thresholds and magnitudes of a short table, or half of the codes of a long one."""
     rule = table_of(grid)

@@ -72,9 +72,9 @@ _PROBED: WeakValueDictionary[int, Probed] = WeakValueDictionary()
 
 
 def _show(tensor: Tensor, number: int, word: str) -> Tensor:
-    probe = _PROBED[number].probe
-    if probe is not None:
-        probe(word, tensor.detach())
+    layer = _PROBED.get(number)
+    if layer is not None and layer.probe is not None:
+        layer.probe(word, tensor.detach())
     return tensor.clone()
 
 

@@ -8,8 +8,10 @@ left and the product with the step are exact. Any other grid is a table: a short
 code, a long one lies in memory as 2h - 1 thresholds of RTNE, 2h - 1 magnitudes from code 1 on and
 2h + 1 magnitudes from code 0 on (`kernels.arithmetic.table`).
 
-Nothing is decided by a cast or by a comparison of what may be NaN: magnitudes are compared as
-integers, in whose order NaN lies above infinity.
+Nothing is decided by a cast, nor by a minimum or maximum of FP32 numbers: those of magnitudes are
+taken as integers, in whose order NaN lies above infinity. What is clipped to the grid is no longer
+NaN. Where one is compared, the comparison is false, on every device, and the other choice is meant:
+`round_to_e4m3` and `round_significand` keep NaN so.
 """
 
 import triton

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from benchmarks.__main__ import RESULTS, main
-from benchmarks.machine import ROOT
+from benchmarks.machine import ROOT, machine
+from benchmarks.results import Result, Setting
 from kernels.presets import PRESETS
 
 
@@ -70,7 +71,7 @@ def test_the_legend_explains_every_key_of_every_row(ran: Ran) -> None:
 
 @pytest.mark.slow
 def test_kernels_report_each_way_along_each_axis_with_its_bytes(ran: Ran) -> None:
-    found = rows(ran, "kernels-cpu.json")
+    found = [row for row in rows(ran, "kernels-cpu.json") if "way" in row]
     assert {(row["name"], row["way"]) for row in found} == {
         (name, way)
         for name in ("e2m1", "int4", "e4m3 16x16", "fp32 row")
@@ -87,6 +88,36 @@ def test_kernels_report_each_way_along_each_axis_with_its_bytes(ran: Ran) -> Non
                 low, high = ratio["quartiles"]
                 assert 0 < low <= ratio["median"] <= high
                 assert ratio["rounds"] == 3
+
+
+@pytest.mark.slow
+def test_kernels_report_what_the_transform_adds_to_each_rounding(ran: Ran) -> None:
+    found = [row for row in rows(ran, "kernels-cpu.json") if "rht_adds" in row]
+    assert sorted((row["name"], row["rounding"]) for row in found) == sorted(
+        (name, rounding)
+        for name in ("e2m1", "int4", "e4m3 16x16", "fp32 row")
+        for rounding in ("rtne", "sr")
+    )
+    for row in found:
+        assert list(row["rht_adds"]) == ["row", "col", "both"]
+        for adds in row["rht_adds"].values():
+            assert -1 < adds["median"]
+            assert f"{adds['median']:+.1%}" in ran.tables
+
+
+@pytest.mark.slow
+def test_kernels_on_one_thread_say_which_take_more_casts_than_aimed_at(ran: Ran) -> None:
+    tables = ran.files["kernels-cpu.json"]["tables"]
+    for row in tables[0]["rows"]:
+        aim = {"rht rtne": 3, "sr": 5, "rht sr": 5}.get(row["way"])
+        assert row["aim"] == aim
+        assert row["beyond_aim"] == [
+            axis for axis in ("row", "col") if aim and row[axis]["to_cast"]["median"] > aim
+        ]
+    assert "over the aim of 3 casts for rht rtne, 5 for sr: " in tables[0]["note"]
+    (others,) = (table for table in tables if table["title"].startswith("Other scales"))
+    assert all(row["aim"] is None for row in others["rows"])
+    assert "aim" not in others["note"]
 
 
 @pytest.mark.slow
@@ -112,6 +143,31 @@ def test_a_quick_run_leaves_the_kept_figures_alone() -> None:
     assert {path: path.read_bytes() for path in RESULTS.glob("*.json")} == before
 
 
+def test_chosen_grids_do_not_replace_the_kept_figures_but_go_where_they_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Setting] = []
+
+    def run(setting: Setting) -> Result:
+        asked.append(setting)
+        return Result(
+            benchmark="kernels", machine=machine(setting.device), quick=setting.quick, tables=(),
+            reading="", legend={},
+        )  # fmt: skip
+
+    kept, told = tmp_path / "kept", tmp_path / "told"
+    monkeypatch.setattr("benchmarks.__main__.RESULTS", kept)
+    monkeypatch.setattr("benchmarks.kernels.run", run)
+    chosen = ["kernels", "--grid", "int8", "--grid", "e3m0", "--grid", "int8"]
+    for arguments in (chosen, [*chosen, "--out", str(told)], ["kernels"]):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 0
+        assert kept.exists() == (arguments == ["kernels"])
+    assert [setting.grids for setting in asked] == [("int8", "e3m0")] * 2 + [()]
+    assert len(list(told.iterdir())) == len(list(kept.iterdir())) == 1
+
+
 def test_a_folder_that_cannot_be_is_one_sentence_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,6 +189,8 @@ def test_a_folder_that_cannot_be_is_one_sentence_before_anything_runs(
         (["speed"], ("'speed' is not one of", "kernels", "step", "peers")),
         (["kernels", "--device", "tpu"], ("'tpu' is not one of", "cpu", "cuda")),
         (["kernels", "--threads", "0"], ("'--threads'", "1")),
+        (["kernels", "--grid", "e9m9"], ("--grid e9m9", "e2m1", "int4")),
+        (["step", "--grid", "e2m1"], ("--grid e2m1", "kernels", "not to run")),
     ],
 )
 def test_what_is_unknown_is_refused_in_one_sentence(

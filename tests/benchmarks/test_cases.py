@@ -12,7 +12,7 @@ from kernels.operands import Operand, Rounding, Scale
 from kernels.recipes import Precision
 from kernels.reference import FakeQuantized
 
-CPU = torch.device("cpu")
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 SR_UNDER_RHT = Case(name="e2m1", operand=Operand(grid=E2M1, rounding=Rounding.SR), rht=RHT_SIZE)
 
 
@@ -99,7 +99,7 @@ def test_the_cast_is_there_and_back() -> None:
 
 
 def test_a_gpu_writes_bf16_where_the_values_are_rounded_to_it() -> None:
-    setting = Setting(device=torch.device("cuda"), threads=(1,), quick=False)
+    setting = Setting(device=CUDA, threads=(1,), quick=False)
     found = {(section.precision, section.written, section.bytes_moved("row") // section.elements)
              for section in sections(setting)}  # fmt: skip
     assert found == {
@@ -107,3 +107,34 @@ def test_a_gpu_writes_bf16_where_the_values_are_rounded_to_it() -> None:
         (Precision.FP32, torch.float32, 6),
     }
     assert min(section.elements * 2 for section in sections(setting)) >= 64 * 2**20
+
+
+def test_a_gpu_is_given_few_kernels_to_compile_and_bf16_for_the_narrow_grids_alone() -> None:
+    setting = Setting(device=CUDA, threads=(1,), quick=False)
+    compiled = {
+        (section.precision, case, axis)
+        for section in sections(setting)
+        for case in section.cases
+        for axis in AXES
+    }
+    assert len(compiled) <= 84
+    names = {
+        precision: {case.name for each, case, _ in compiled if each is precision}
+        for precision in Precision
+    }
+    assert names[Precision.BF16] == {"int4", "e2m1"}
+    assert names[Precision.FP32] == {"int4", "e2m1", "e4m3", "e4m3 1x16", "e8m0 1x32"}
+    scales = {case.operand.scale for _, case, _ in compiled}
+    assert {Scale.FP32, Scale.E4M3, Scale.E8M0_RCEIL} == scales
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("device", [CPU, CUDA])
+def test_named_grids_alone_are_measured_on_any_device(device: torch.device, quick: bool) -> None:
+    setting = Setting(device=device, threads=(1,), quick=quick, grids=("fp16", "e1m2"))
+    (section,) = sections(setting)
+    assert [case.name for case in section.cases] == ["fp16"] * 4 + ["e1m2"] * 4
+    assert {case.operand.grid for case in section.cases} == {GRIDS["fp16"], GRIDS["e1m2"]}
+    assert {(case.operand.scale, str(case.operand.block)) for case in section.cases} == {
+        (Scale.FP32, "1x16")
+    }

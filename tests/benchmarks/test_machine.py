@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.machine import ROOT, machine
+from benchmarks.machine import ROOT, load_sentence, machine
 
 CPU = torch.device("cpu")
 
@@ -37,6 +37,13 @@ def test_the_commit_is_that_of_the_checkout_and_marked_if_a_source_differs() -> 
         if not path.startswith("benchmarks/results/")
     ]  # fmt: skip
     assert found.endswith("+") == bool(differing)
+
+
+def test_a_load_above_half_of_the_cores_is_a_sentence_and_one_below_is_none() -> None:
+    assert load_sentence(2.0, 4) is None
+    said = load_sentence(2.1, 4)
+    assert said is not None
+    assert said.startswith("The load average was 2.1 on 4 cores at the start")
 
 
 def test_a_machine_without_a_compiler_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ MACHINE = Machine(
     compiler=None,
     commit=None,
     date="2026-01-02T03:04:05+00:00",
+    load=None,
 )
 TABLE = Table(
     title="Things",
@@ -82,6 +83,12 @@ def test_a_quick_result_says_that_it_is_rough() -> None:
     assert not any("rough" in line for line in printed(RESULT))
 
 
+def test_other_work_on_the_machine_is_said_before_the_tables() -> None:
+    busy = replace(RESULT, machine=replace(MACHINE, load="There was other work."))
+    assert printed(busy)[1] == "There was other work."
+    assert printed(busy)[2:] == printed(RESULT)[1:]
+
+
 def test_the_file_holds_everything_and_a_line_for_each_row(tmp_path: Path) -> None:
     path = write(RESULT, tmp_path)
     assert path == tmp_path / "things-cpu.json"
@@ -100,6 +107,7 @@ def test_the_file_holds_everything_and_a_line_for_each_row(tmp_path: Path) -> No
             "compiler": None,
             "commit": None,
             "date": "2026-01-02T03:04:05+00:00",
+            "load": None,
         },
         "reading": "x other: slower by.",
         "legend": {"thing": "what"},
@@ -153,7 +161,16 @@ def test_the_tables_of_kernels_and_steps_fit_into_80_columns() -> None:
             "ratio": {"median": 12.345, "interval": [12.345, 12.345], "rounds": 1000},
         }
     ]
-    for columns, rows in ((kernels.COLUMNS, quantizers), (step.COLUMNS, steps)):
+    adding = {"median": 99.999, "interval": [-0.9, 99.999]}
+    transformed = [
+        {"name": name, "rounding": "rtne", "rht_adds": dict.fromkeys(AXES, adding)}
+        for name in (*BY_GRID, *BY_SCALE)
+    ]
+    for columns, rows in (
+        (kernels.COLUMNS, quantizers),
+        (kernels.RHT_COLUMNS, transformed),
+        (step.COLUMNS, steps),
+    ):
         table = Table(title="Wide", columns=columns, rows=tuple(rows))
         lines = printed(replace(RESULT, tables=(table,)))
         assert max(map(len, lines)) <= 80

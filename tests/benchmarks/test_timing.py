@@ -34,6 +34,8 @@ def test_the_same_work_has_a_ratio_near_one_and_twice_the_work_one_near_two() ->
     assert 0.8 < comparison.ratio("again").median < 1.25
     assert 1.6 < comparison.ratio("two").median < 2.5
     assert 1.6 < comparison.ratio("two", to="again").median < 2.5
+    assert 0.6 < comparison.added("two", to="again").median < 1.5
+    assert comparison.added("one", to="one").median == 0
 
 
 def test_a_disturbed_round_does_not_move_the_median_of_the_ratios() -> None:

@@ -34,6 +34,36 @@ def test_a_library_is_compiled_once_into_the_cache_of_the_user(own_cache: None) 
     assert first.parent == Path(os.environ["XDG_CACHE_HOME"]) / "gridlaw"
 
 
+@pytest.mark.parametrize("content", [b"", bytes(4096), b"not a library"])
+def test_what_the_cache_has_but_cannot_be_loaded_is_compiled_again(
+    own_cache: None, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = compiled.build(QUICK)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    library = tmp_path / "gridlaw" / sound.name
+    library.parent.mkdir()
+    library.write_bytes(content)
+    assert compiled.built_and_loaded(QUICK)._name == str(library)
+    assert library.stat().st_size == sound.stat().st_size
+
+
+def test_a_compiler_whose_library_cannot_be_loaded_is_tried_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "cc"
+    script.write_text(
+        f"#!/bin/sh\necho run >> {tmp_path}/runs\n"
+        'while [ $# -gt 0 ]; do [ "$1" = -o ] && : > "$2"; shift; done\n'
+    )
+    script.chmod(0o700)
+    monkeypatch.setenv("CC", str(script))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(OSError, match="file too short"):
+        compiled.built_and_loaded(QUICK)
+    # For its macros and for a library, both times.
+    assert (tmp_path / "runs").read_text().split() == ["run"] * 4
+
+
 @pytest.mark.parametrize("name", ["quantize.c", "scales.h"])
 def test_a_change_of_any_source_is_another_library(
     own_cache: None, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

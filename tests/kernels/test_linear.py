@@ -304,7 +304,10 @@ def test_bf16_forward_lasts_as_long_as_its_context(name: str) -> None:
 
 def test_bf16_forward_ends_with_an_error_too() -> None:
     layer = make_layer(PRESETS["ufp4"])
-    with pytest.raises(RuntimeError), bf16_forward(layer):
+    with (
+        pytest.raises(ValueError, match=f"{LAYER}.* takes {IN} features, got {IN + 1}"),
+        bf16_forward(layer),
+    ):
         layer(torch.zeros(16, IN + 1))
     assert layer.active is PRESETS["ufp4"]
 

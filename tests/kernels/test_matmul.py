@@ -65,7 +65,7 @@ class Calls(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> object:
         kinds = {one.dtype for one in args if isinstance(one, Tensor)}
-        allowed = torch.backends.cuda.matmul.allow_tf32
+        allowed = torch.backends.cuda.matmul.fp32_precision == "tf32"
         self.seen.append((str(func).split(".")[1], kinds, allowed))
         return func(*args, **(kwargs or {}))
 

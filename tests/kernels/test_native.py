@@ -3,12 +3,12 @@
 import platform
 import shutil
 from itertools import combinations, product
-from threading import Event
 
 import pytest
 import torch
 
-from kernels import compiled, native, reference
+from kernels import compiled, reference
+from kernels.arithmetic import arithmetic_of
 from kernels.blocks import TENSOR, Block
 from kernels.compiled import FLAGS, NATIVE
 from kernels.formats import E2M1, E4M3, INT4, Grid
@@ -186,20 +186,6 @@ def test_threads_share_the_work_and_change_no_bit(
         assert_same(result, expected)
 
 
-def test_a_thread_that_does_not_come_is_not_waited_for(kernels: tuple[Kernel, ...]) -> None:
-    x = torch.randn(512, 512, generator=torch.Generator().manual_seed(8))
-    operand = Operand(grid=INT4)
-    before, released = torch.get_num_threads(), Event()
-    torch.set_num_threads(2)
-    try:
-        native._pool(1).submit(released.wait)
-        ours = kernels[0].fake_quantize(x, operand, KEY)
-    finally:
-        released.set()
-        torch.set_num_threads(before)
-    assert_same(ours, reference.fake_quantize(x, operand, KEY))
-
-
 def test_the_index_of_a_run_has_more_than_32_bits(kernels: tuple[Kernel, ...]) -> None:
     lanes, apart = 11, 2**33 + 5
     x = torch.rand(lanes, 16, generator=torch.Generator().manual_seed(6)) * 6
@@ -234,6 +220,57 @@ def test_any_layout_and_type_of_input_is_taken_as_it_is_read(kernels: tuple[Kern
         assert not ours.values.requires_grad
         assert torch.equal(view, kept)
         assert_same(ours, reference.fake_quantize(kept, operand, 0))
+
+
+@pytest.mark.parametrize(
+    "operand",
+    [Operand(), Operand(grid=INT4), Operand(grid=E4M3, block=TENSOR)],
+    ids=["no grid", "block", "tensor"],
+)
+def test_a_view_that_turns_signs_is_read_with_them(
+    kernels: tuple[Kernel, ...], operand: Operand
+) -> None:
+    x = torch.randn(32, 64, generator=torch.Generator().manual_seed(9), dtype=torch.complex64)
+    turned = torch._neg_view(x.real.contiguous())
+    for view in (turned, turned.t(), x.conj().imag):
+        assert view.is_neg()
+        ours = kernels[0].fake_quantize(view, operand, 0)
+        assert_same(ours, reference.fake_quantize(view.resolve_neg(), operand, 0))
+
+
+@pytest.mark.parametrize(
+    "operand",
+    [
+        Operand(),
+        Operand(grid=INT4),
+        Operand(grid=E4M3, block=TENSOR),
+        Operand(grid=E2M1, block=Block(across=16, along=16), scale=Scale.E4M3),
+        Operand(grid=E2M1, scale=Scale.E8M0_FLOOR, headroom=1.3),
+    ],
+    ids=["no grid", "block", "tensor", "measured", "factor"],
+)
+def test_results_are_on_the_cpu_whatever_the_default_device(
+    kernels: tuple[Kernel, ...], operand: Operand
+) -> None:
+    x = torch.randn(32, 50, generator=torch.Generator().manual_seed(10))
+    rotation = Rotation((1.0, -1.0) * 8)
+    expected = reference.fake_quantize(x, operand, KEY, rotation=rotation)
+    with torch.device("meta"):
+        ours = kernels[0].fake_quantize(x, operand, KEY, rotation=rotation)
+    assert_same(ours, expected)
+
+
+@pytest.mark.parametrize("scale", [Scale.FP32, Scale.FP32_5BIT])
+def test_a_target_above_the_largest_fp32_number_is_infinite(
+    kernels: tuple[Kernel, ...], scale: Scale
+) -> None:
+    grid = Grid("two", (0.0, 2.0**127))
+    operand = Operand(grid=grid, scale=scale, headroom=0.5)
+    assert arithmetic_of(operand, 0, False).target == torch.inf
+    x = torch.randn(8, 32, generator=torch.Generator().manual_seed(11))
+    expected = reference.fake_quantize(x, operand, 0)
+    for kernel in kernels:
+        assert_same(kernel.fake_quantize(x, operand, 0), expected)
 
 
 @pytest.mark.parametrize("shape", [(0, 16), (16,), (2, 16, 16)])

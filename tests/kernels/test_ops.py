@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,9 +24,12 @@ needs_compiler = pytest.mark.skipif(
 
 @pytest.fixture
 def no_kernel_yet() -> Iterator[None]:
-    native.kernel.cache_clear()
+    caches = (native.kernel, native._kernel)
+    for cache in caches:
+        cache.cache_clear()
     yield
-    native.kernel.cache_clear()
+    for cache in caches:
+        cache.cache_clear()
 
 
 @needs_compiler
@@ -59,6 +63,19 @@ def broken_compiler(patch: pytest.MonkeyPatch, folder: Path) -> None:
     patch.setenv("CC", str(script))
 
 
+def command_with_an_open_quote(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    patch.setenv("CC", 'gcc "')
+
+
+def nobody_with_a_home(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    def no_entry(user: int) -> None:
+        raise KeyError(user)
+
+    for name in ("XDG_CACHE_HOME", "HOME"):
+        patch.delenv(name, raising=False)
+    patch.setattr("pwd.getpwuid", no_entry)
+
+
 def cache_that_is_a_file(patch: pytest.MonkeyPatch, folder: Path) -> None:
     (folder / "file").touch()
     patch.setenv("XDG_CACHE_HOME", str(folder / "file"))
@@ -69,6 +86,8 @@ def cache_that_is_a_file(patch: pytest.MonkeyPatch, folder: Path) -> None:
     [
         (no_compiler, "none of cc, gcc, clang is on the path"),
         (broken_compiler, "failed: internal error"),
+        (command_with_an_open_quote, "CC is not a command: No closing quotation"),
+        pytest.param(nobody_with_a_home, "no folder for a cache", marks=needs_compiler),
         pytest.param(cache_that_is_a_file, "file", marks=needs_compiler),
     ],
 )
@@ -86,3 +105,24 @@ def test_without_a_kernel_the_reference_serves_and_says_so_once(
     (record,) = caplog.records
     assert "quantizing in plain torch" in record.getMessage()
     assert sentence in record.getMessage()
+
+
+def test_threads_that_are_first_at_once_say_so_once(
+    no_kernel_yet: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    broken_compiler(monkeypatch, tmp_path)
+    started, together = [], threading.Barrier(4)
+
+    def first_use() -> None:
+        together.wait(10)
+        started.append(native.kernel())
+
+    threads = [threading.Thread(target=first_use) for _ in range(4)]
+    with caplog.at_level(logging.WARNING):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert started == [None] * 4
+    assert len(caplog.records) == 1

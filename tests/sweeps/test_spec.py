@@ -41,7 +41,7 @@ def test_the_recipes_that_the_readme_writes_out_are_recipes():
     (block,) = re.findall(r"```yaml\n(recipes:.*?)```", readme, re.S)
     models = [{"layers": 4, "width": 64, "heads": 2, "mlp_width": 192}]
     spec = parse_spec(mapping(models=models) | yaml.safe_load(block))
-    assert len(spec.all_recipes()) == 5 + 32
+    assert len(spec.all_recipes()) == 6 + 32
 
 
 def test_a_model_gets_its_name_and_mlp_width_from_its_shape():
