@@ -4,9 +4,9 @@
     weigh       decides scales that depend on sums over such blocks
     quantize    everything else, of one operand or of two of the same matrix, in one launch
 
-What selects the draws is read from the device's memory (`draws` of a `Request`), so that a CUDA graph
-can hold all of it. Two copies wait for the device: that of key and signs where a request has no
-`draws`, and that of a long table at its first use, so call once before a graph is captured.
+What selects the draws is read from the device's memory (`draws` of a `Request`), so that a CUDA
+graph can hold all of it. Two copies wait for the device: that of key and signs where a request has
+no `draws`, and that of a long table at its first use, so call once before a graph is captured.
 """
 
 from dataclasses import dataclass, replace
@@ -225,8 +225,8 @@ def _programs(x: Tensor, along_0: int, along_1: int) -> tuple[int, int]:
     """The programs of a launch, if it can have so many."""
     if along_1 > _MOST_PROGRAMS:
         raise ValueError(
-            f"a matrix of shape {tuple(x.shape)} takes {along_1} programs along axis 1 of a launch, "
-            f"and a GPU has at most {_MOST_PROGRAMS}: split it"
+            f"a matrix of shape {tuple(x.shape)} takes {along_1} programs along axis 1 of a "
+            f"launch, and a GPU has at most {_MOST_PROGRAMS}: split it"
         )
     return along_0, along_1
 

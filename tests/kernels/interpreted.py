@@ -21,7 +21,7 @@ from triton.runtime.jit import JITFunction
 from kernels import gpu
 
 KERNELS = ("quantize", "measure", "weigh")
-WIDE = 1 << 14  # lanes of a tile, since the interpreter takes its time for each program
+WIDE = 1 << 14  # lanes of a tile: one program for most matrices, since each takes its time
 
 
 @contextmanager

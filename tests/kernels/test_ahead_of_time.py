@@ -157,7 +157,10 @@ def faults(kernel: Compiled) -> list[str]:
         f"{kernel.name}: {instruction}"
         for instruction in sorted(kernel.instructions)
         if re.search(r"\.f(16|32|64)|\.bf16|call", instruction)
-        and (".ftz" in instruction or not (ARITHMETIC.fullmatch(instruction) or CAST.fullmatch(instruction)))
+        and (
+            ".ftz" in instruction
+            or not (ARITHMETIC.fullmatch(instruction) or CAST.fullmatch(instruction))
+        )
     )
     return found
 
@@ -178,8 +181,8 @@ def test_what_is_forbidden_is_found() -> None:
     assert not faults(clean)
     for bad in ("fma.rn.f32", "fma.rn.f32x2", "add.f32", "add.rn.ftz.f32", "div.full.f32",
                 "rcp.approx.ftz.f32", "cvt.rn.satfinite.e4m3x2.f32", "call.uni",
-                "mul.rn.f64", "setp.lt.ftz.f32", "set.gt.ftz.f32.f32", "max.ftz.f32", "min.ftz.NaN.f32",
-                "abs.ftz.f32", "neg.ftz.f32"):  # fmt: skip
+                "mul.rn.f64", "setp.lt.ftz.f32", "set.gt.ftz.f32.f32", "max.ftz.f32",
+                "min.ftz.NaN.f32", "abs.ftz.f32", "neg.ftz.f32"):  # fmt: skip
         assert faults(replace(clean, instructions=frozenset({bad})))
     assert faults(replace(clean, spilled=8))
     assert faults(replace(clean, registers=200))

@@ -300,6 +300,19 @@ def test_every_bf16_number_beside_a_fixed_maximum(grid: Grid) -> None:
     assert_reference(x, Request(operand=Operand(grid=grid), key=0))
 
 
+def test_a_long_table_is_fp32_whatever_the_default_type() -> None:
+    grid = Grid("first used here", tuple(code**1.25 for code in range(40)))
+    x = torch.randn(8, 32, generator=torch.Generator().manual_seed(9))
+    request = Request(operand=Operand(grid=grid), key=0)
+    expected = request.of(x, reference.fake_quantize)
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        ours = gpu.fulfil(x, request)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert_same(ours, expected)
+
+
 def test_the_least_power_of_two_is_not_flushed() -> None:
     x = torch.full((9, 16), 2.0**-127)
     request = Request(operand=Operand(grid=E2M1, scale=Scale.E8M0_FLOOR), key=0)
