@@ -106,7 +106,8 @@ class Products:
         self._carrier = CARRIERS[recipe.carrier]
         self._draws = draws
         # A GPU reads them by itself, and to read them here would be to wait for it.
-        self._words = draws.tolist() if draws.device.type == "cpu" else None
+        is_read = draws.device.type == "cpu" and recipe.is_quantized
+        self._words = draws.tolist() if is_read else None
 
     def forward(self, x: Tensor, weight: Tensor, *, keep_x: bool, keep_w: bool) -> Forward:
         """The product of fprop, and what is kept for the others.
