@@ -250,7 +250,8 @@ def _fills_registers(plan: Pass) -> bool:
     """Whether a run of one column is as much as a thread can hold, as the compiler shows."""
     a = plan.numbers
     draws_under_e4m3 = a.scale == arithmetic.E4M3 and a.rounding == arithmetic.SR
-    return draws_under_e4m3 or a.alternate or a.rounding == arithmetic.EDEN
+    is_long = draws_under_e4m3 and not plan.has_outer
+    return is_long or a.alternate or a.rounding == arithmetic.EDEN
 
 
 def _crosses_lanes(plan: Pass) -> bool:
