@@ -71,7 +71,6 @@ class Compiled:
         warps: That a program runs in.
         registers: Of a thread.
         spilled: Bytes of a thread's memory.
-        shared: Bytes of memory that a program's threads share.
         instructions: Of its PTX, without operands.
     """
 
@@ -79,7 +78,6 @@ class Compiled:
     warps: int
     registers: int
     spilled: int
-    shared: int
     instructions: frozenset[str]
 
 
@@ -166,7 +164,6 @@ def _read(metadata: dict[str, Any], binary: Path, ptx: str) -> Compiled:
         warps=metadata["num_warps"],
         registers=used("REG"),
         spilled=used("STACK") + used("LOCAL"),
-        shared=metadata["shared"],
         instructions=frozenset(
             re.findall(r"^\s+(?:@!?%p\d+\s+)?([a-z]\w*(?:\.\w+)*)\s", ptx, re.M)
         ),

@@ -175,7 +175,7 @@ def test_matrices_of_other_sizes_do_not_ask_for_other_kernels() -> None:
 
 def test_what_is_forbidden_is_found() -> None:
     clean = Compiled(
-        name="k", warps=4, registers=40, spilled=0, shared=0,
+        name="k", warps=4, registers=40, spilled=0,
         instructions=frozenset({"add.rn.f32", "div.rn.f32", "mad.lo.s64", "setp.num.f32"}),
     )  # fmt: skip
     assert not faults(clean)
