@@ -14,7 +14,7 @@ from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
 from sweeps.errors import InputError, Problem, SpecError
-from sweeps.runspec import CorpusKind
+from sweeps.sources import CorpusKind
 from sweeps.spec import SweepSpec, parse_spec
 from sweeps.yaml_file import parse_mapping
 

@@ -14,8 +14,9 @@ from benchmarks.machine import ROOT
 from kernels.presets import PRESETS
 from kernels.recipes import BF16_RECIPE, Precision, Recipe
 from sweeps.plan import expand
-from sweeps.runspec import CorpusKind, CorpusRef, RunSpec
+from sweeps.runspec import RunSpec
 from sweeps.sections import ModelSection
+from sweeps.sources import CorpusKind, CorpusRef
 from sweeps.spec import SweepSpec, load_spec
 from workers.data import Dataset
 from workers.trainee import Trainee

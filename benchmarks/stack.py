@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from kernels.recipes import Recipe
 from kernels.streams import Streams
 from sweeps.counts import non_embedding_parameters
-from sweeps.runspec import ModelShape, Training
+from sweeps.shapes import ModelShape
+from sweeps.training import Training
 from workers.model import Block, Linears
 from workers.optim import Optimizer
 

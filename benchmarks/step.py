@@ -21,7 +21,8 @@ from benchmarks.timing import Comparison, compare, cpu_threads
 from kernels.presets import PRESETS
 from kernels.recipes import BF16_RECIPE, Precision, Recipe
 from sweeps.counts import non_embedding_parameters
-from sweeps.runspec import ModelShape, Training
+from sweeps.shapes import ModelShape
+from sweeps.training import Training
 from sweeps.wording import plural
 
 LEGEND = {

@@ -11,7 +11,9 @@ from kernels.formats import E4M3
 from kernels.operands import Operand, Rounding, Source
 from kernels.recipes import Carrier, Gemm, Precision, Recipe, Rht, Signs
 from sweeps.records import RunRecord
-from sweeps.runspec import CorpusRef, RunSpec, Training
+from sweeps.runspec import RunSpec
+from sweeps.sources import CorpusRef
+from sweeps.training import Training
 from sweeps.wording import listed
 
 

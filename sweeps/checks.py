@@ -13,7 +13,9 @@ from sweeps.corpus import Document, split
 from sweeps.counts import flops_per_token, linear_layers, non_embedding_parameters
 from sweeps.errors import Problem
 from sweeps.meaning import meaning
-from sweeps.runspec import Evaluation, ModelShape, Training
+from sweeps.runspec import Evaluation
+from sweeps.shapes import ModelShape
+from sweeps.training import Training
 
 MIN_STEPS = 4
 """Fewest optimizer steps of a horizon: warm-up, a stable step, and a cooldown worth the name."""

@@ -23,7 +23,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from sweeps.errors import InputError
-from sweeps.runspec import CorpusKind, CorpusRef
+from sweeps.sources import CorpusKind, CorpusRef
 
 STDLIB_LEFT_OUT = (
     *("test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"),

@@ -24,7 +24,7 @@ from functools import lru_cache
 
 from kernels.operands import Operand
 from kernels.recipes import Recipe
-from sweeps.runspec import Mlp, ModelShape
+from sweeps.shapes import Mlp, ModelShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,14 @@ class StepMetrics:
             skipped all.
         tokens_per_second: Since the last report.
         seconds: Training time of the whole run so far, over all attempts.
+        update_ratio: Norm of the last step's change of all matrices over their own norm; None
+            where it was not taken.
+        mfu: Model FLOPs utilization since the last report: exact FLOPs of the model a second
+            (`sweeps.counts`, attention whole, nothing recomputed) over the device's dense BF16
+            peak, of a CPU over its measured BF16 GEMM rate; None where no peak is known.
+        memory_bytes: Most memory that the process held so far, of a GPU its own; None if unknown.
+        imbalance: Load of the busiest expert over the mean load, the worst block, in the last step;
+            None for a dense model.
     """
 
     horizon: int | None
@@ -35,6 +43,10 @@ class StepMetrics:
     gradient_norm: float
     tokens_per_second: float
     seconds: float
+    update_ratio: float | None = None
+    mfu: float | None = None
+    memory_bytes: int | None = None
+    imbalance: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +61,7 @@ class Endpoint:
         train_loss: Mean training loss over the last 5 % of tokens.
         eval_tokens: Validation tokens read.
         bytes_per_token: Of the validation text; bits per byte = loss / (ln 2 * bytes_per_token).
+            None where the corpus holds ids whose bytes nobody told.
         unigram_entropy: Of the training tokens, nats per token: what a model without context
             could reach, so that a reader sees how much was learnt.
     """
@@ -59,13 +72,16 @@ class Endpoint:
     loss_bf16: float
     train_loss: float
     eval_tokens: int
-    bytes_per_token: float
+    bytes_per_token: float | None
     unigram_entropy: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diverged:
-    """The run's result is that it does not train: loss or gradient left the finite numbers."""
+    """The run's result is that it does not train.
+
+    Loss or gradient left the finite numbers, or the loss its `sweeps.training.Health`.
+    """
 
     horizon: int | None
     step: int

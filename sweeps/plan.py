@@ -28,7 +28,9 @@ from sweeps.counts import (
     six_n_flops_per_token,
 )
 from sweeps.rates import EVAL_COST, RUN_SECONDS, Rates, makespan, modelled_seconds_per_token
-from sweeps.runspec import CorpusRef, ModelShape, RunSpec, Seeds
+from sweeps.runspec import RunSpec, Seeds
+from sweeps.shapes import ModelShape
+from sweeps.sources import CorpusRef
 from sweeps.spec import SweepSpec
 
 

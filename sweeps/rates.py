@@ -18,7 +18,8 @@ from statistics import median
 from kernels.recipes import Recipe
 from sweeps.counts import flops_per_token, quantized_elements_per_token
 from sweeps.records import RunRecord
-from sweeps.runspec import ModelShape, RunSpec
+from sweeps.runspec import RunSpec
+from sweeps.shapes import ModelShape
 
 FLOPS_PER_SECOND = 1.9e10
 """BF16 GEMMs and attention of small models on one core, everything between them included."""

@@ -21,16 +21,10 @@ from pydantic import (
 
 from sweeps.budget import Budget, parse_budget, parse_tokens, whole_steps
 from sweeps.counts import non_embedding_parameters
-from sweeps.runspec import (
-    Diagnostics,
-    Evaluation,
-    Mlp,
-    ModelShape,
-    Seeds,
-    TokenizerKind,
-    TokenizerRef,
-    Training,
-)
+from sweeps.runspec import Diagnostics, Evaluation, Seeds
+from sweeps.shapes import Mlp, ModelShape
+from sweeps.sources import TokenizerKind, TokenizerRef
+from sweeps.training import Training
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=64)]
 Seed = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]

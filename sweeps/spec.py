@@ -28,7 +28,7 @@ from sweeps.grid_section import GridSection
 from sweeps.meaning import meaning
 from sweeps.problems import problems_of
 from sweeps.recipe_sections import RecipeEntry, recipe_of
-from sweeps.runspec import CorpusKind, CorpusRef, Diagnostics, ModelShape, Seeds, TokenizerRef
+from sweeps.runspec import Diagnostics, Seeds
 from sweeps.sections import (
     BudgetText,
     DiagnosticsSection,
@@ -41,6 +41,8 @@ from sweeps.sections import (
     seeds_of,
     tokenizer_of,
 )
+from sweeps.shapes import ModelShape
+from sweeps.sources import CorpusKind, CorpusRef, TokenizerRef
 from sweeps.tails import check_tails, padding_notes
 from sweeps.yaml_file import read_mapping
 

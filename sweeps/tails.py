@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kernels.recipes import Gemm, Recipe
 from sweeps.counts import linear_layers
 from sweeps.errors import Problem
-from sweeps.runspec import ModelShape
+from sweeps.shapes import ModelShape
 
 LISTED = 6
 """Padded axes of a recipe that are named one by one before the rest is counted."""

@@ -21,7 +21,9 @@ import numpy as np
 
 from sweeps.corpus import Document, read, split
 from sweeps.errors import InputError
-from sweeps.runspec import CorpusRef, Evaluation, TokenizerRef, Training
+from sweeps.runspec import Evaluation
+from sweeps.sources import CorpusRef, TokenizerRef
+from sweeps.training import Training
 from workers import durable
 from workers.tokenizer import Tokenizer, open_tokenizer
 

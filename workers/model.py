@@ -30,7 +30,7 @@ from kernels.checkpointing import checkpointed
 from kernels.linear import QuantLinear
 from kernels.recipes import Recipe
 from kernels.streams import Streams
-from sweeps.runspec import Mlp, ModelShape
+from sweeps.shapes import Mlp, ModelShape
 
 ROPE_BASE = 10_000.0
 EPSILON = 1e-6

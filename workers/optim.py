@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
-from sweeps.runspec import Training
+from sweeps.training import Training
 
 EPSILON = 1e-8
 

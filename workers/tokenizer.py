@@ -19,7 +19,7 @@ from tokenizers import Tokenizer as Bpe, decoders, models, pre_tokenizers, train
 
 from sweeps.corpus import Document
 from sweeps.errors import InputError
-from sweeps.runspec import TokenizerKind, TokenizerRef
+from sweeps.sources import TokenizerKind, TokenizerRef
 from workers import durable
 
 BYTES = 256

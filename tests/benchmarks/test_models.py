@@ -10,7 +10,8 @@ from benchmarks.stack import SHAPE, TRAINING, bytes_needed, stack_trainee
 from kernels.presets import PRESETS
 from kernels.recipes import Precision
 from sweeps.counts import non_embedding_parameters
-from sweeps.runspec import ModelShape, Training
+from sweeps.shapes import ModelShape
+from sweeps.training import Training
 
 CPU = torch.device("cpu")
 

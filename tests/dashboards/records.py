@@ -13,16 +13,10 @@ from kernels.presets import PRESETS
 from kernels.recipes import BF16_RECIPE, Recipe
 from sweeps.metrics import Endpoint, StepMetrics
 from sweeps.records import Outcome, RunRecord
-from sweeps.runspec import (
-    CorpusKind,
-    CorpusRef,
-    Evaluation,
-    ModelShape,
-    RunSpec,
-    Seeds,
-    TokenizerRef,
-    Training,
-)
+from sweeps.runspec import Evaluation, RunSpec, Seeds
+from sweeps.shapes import ModelShape
+from sweeps.sources import CorpusKind, CorpusRef, TokenizerRef
+from sweeps.training import Training
 
 SIZES = {"tiny": (2, 32, 26_000), "small": (3, 64, 98_304), "medium": (4, 96, 294_912)}
 PENALTY = {"bf16": 1.0, "ufp4": 1.012, "e2m1-ref": 1.021, "e4m3": 1.001}

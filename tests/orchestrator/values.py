@@ -10,7 +10,7 @@ from orchestrator.executor import Ended, Report, Task
 from orchestrator.states import Reason
 from sweeps.metrics import Diagnosis, Endpoint, StepMetrics, TrainEvent
 from sweeps.plan import Plan, expand
-from sweeps.runspec import CorpusKind, CorpusRef
+from sweeps.sources import CorpusKind, CorpusRef
 from sweeps.spec import parse_spec
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -5,16 +5,10 @@ from collections.abc import Callable, Sequence
 from kernels.presets import PRESETS
 from sweeps.metrics import Endpoint
 from sweeps.records import Outcome, RunRecord
-from sweeps.runspec import (
-    CorpusKind,
-    CorpusRef,
-    Evaluation,
-    ModelShape,
-    RunSpec,
-    Seeds,
-    TokenizerRef,
-    Training,
-)
+from sweeps.runspec import Evaluation, RunSpec, Seeds
+from sweeps.shapes import ModelShape
+from sweeps.sources import CorpusKind, CorpusRef, TokenizerRef
+from sweeps.training import Training
 
 UNIGRAM = 3.25
 

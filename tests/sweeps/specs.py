@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from kernels.recipes import Recipe
 from sweeps.meaning import meaning
 from sweeps.recipe_sections import RecipeEntry, recipe_of
-from sweeps.runspec import CorpusKind, CorpusRef
+from sweeps.sources import CorpusKind, CorpusRef
 
 CORPUS = CorpusRef(
     name="stdlib",

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from sweeps.corpus import Document, describe, read, split
 from sweeps.errors import InputError
-from sweeps.runspec import CorpusKind
+from sweeps.sources import CorpusKind
 
 
 def write(root: Path, **texts: str) -> None:

@@ -17,7 +17,7 @@ from sweeps.counts import (
     quantized_elements_per_token,
     six_n_flops_per_token,
 )
-from sweeps.runspec import Mlp, ModelShape
+from sweeps.shapes import Mlp, ModelShape
 
 SMALL = ModelShape(name="a", num_layers=2, width=48, num_heads=3, mlp_width=128)
 SQUARED = ModelShape(name="b", num_layers=3, width=64, num_heads=4, mlp_width=256, mlp=Mlp.RELU2)

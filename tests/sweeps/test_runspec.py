@@ -14,8 +14,9 @@ from hypothesis import given, strategies as st
 from kernels.presets import PRESETS
 from kernels.recipes import Precision, Recipe, Rule
 from sweeps.plan import expand
-from sweeps.runspec import COSMETIC, Diagnostics, RunSpec, Seeds, Training
+from sweeps.runspec import Diagnostics, RunSpec, Seeds
 from sweeps.spec import parse_spec
+from sweeps.training import Training
 from tests.sweeps.specs import CORPUS, mapping
 
 

@@ -10,8 +10,10 @@ import yaml
 from hypothesis import given, settings
 
 from sweeps.errors import InputError, SpecError
-from sweeps.runspec import CorpusKind, CorpusRef, Mlp, Seeds, TokenizerKind, TokenizerRef
+from sweeps.runspec import Seeds
 from sweeps.sections import ModelSection, TrainSection, auto_learning_rate
+from sweeps.shapes import Mlp
+from sweeps.sources import CorpusKind, CorpusRef, TokenizerKind, TokenizerRef
 from sweeps.spec import SweepSpec, load_spec, parse_spec, pin_corpus, spec_text
 from tests.sweeps.specs import SPECS, mapping, train
 

@@ -14,15 +14,10 @@ from orchestrator.executor import AttemptKey, Ended, Executor, Report, Task, Wat
 from orchestrator.states import Reason
 from sweeps import corpus
 from sweeps.metrics import Diverged, Endpoint, StepMetrics, TrainEvent
-from sweeps.runspec import (
-    CorpusKind,
-    Evaluation,
-    ModelShape,
-    RunSpec,
-    Seeds,
-    TokenizerRef,
-    Training,
-)
+from sweeps.runspec import Evaluation, RunSpec, Seeds
+from sweeps.shapes import ModelShape
+from sweeps.sources import CorpusKind, TokenizerRef
+from sweeps.training import Training
 
 BATCH = 32
 SHORT = 8 * BATCH

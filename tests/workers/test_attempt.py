@@ -12,15 +12,10 @@ from orchestrator.executor import Task
 from orchestrator.states import Reason
 from sweeps.errors import CheckpointError, InputError, PreflightError, SpecError, StorageError
 from sweeps.metrics import Diverged, StepMetrics, TrainEvent
-from sweeps.runspec import (
-    CorpusKind,
-    CorpusRef,
-    Evaluation,
-    ModelShape,
-    RunSpec,
-    TokenizerRef,
-    Training,
-)
+from sweeps.runspec import Evaluation, RunSpec
+from sweeps.shapes import ModelShape
+from sweeps.sources import CorpusKind, CorpusRef, TokenizerRef
+from sweeps.training import Training
 from workers.attempt import Attempt, log_path
 
 SPEC = RunSpec(

@@ -8,7 +8,9 @@ import pytest
 
 from sweeps.corpus import describe, read, split
 from sweeps.errors import InputError
-from sweeps.runspec import CorpusKind, Evaluation, TokenizerKind, TokenizerRef, Training
+from sweeps.runspec import Evaluation
+from sweeps.sources import CorpusKind, TokenizerKind, TokenizerRef
+from sweeps.training import Training
 from tests.workers.tiny import write_corpus
 from workers.data import open_dataset
 
@@ -129,7 +131,9 @@ def test_two_processes_may_race_for_the_cache(corpus, tmp_path):
     script = f"""
 from pathlib import Path
 from sweeps.corpus import describe
-from sweeps.runspec import CorpusKind, Evaluation, TokenizerRef, Training
+from sweeps.runspec import Evaluation
+from sweeps.sources import CorpusKind, TokenizerRef
+from sweeps.training import Training
 from workers.data import open_dataset
 dataset = open_dataset(
     describe(CorpusKind.TEXT, {corpus.path!r}), TokenizerRef(),

@@ -14,7 +14,7 @@ from kernels.presets import PRESETS
 from kernels.recipes import Carrier, Rule
 from kernels.streams import Streams
 from sweeps.counts import linear_layers, non_embedding_parameters
-from sweeps.runspec import Mlp, ModelShape
+from sweeps.shapes import Mlp, ModelShape
 from workers.model import Decoder, RMSNorm, rotate, rotations
 
 VOCABULARY, CONTEXT = 23, 16

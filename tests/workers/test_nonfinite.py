@@ -10,7 +10,7 @@ from kernels.presets import PRESETS, compose
 from kernels.recipes import Recipe
 from kernels.streams import Streams
 from sweeps.metrics import Diverged, StepMetrics
-from sweeps.runspec import ModelShape
+from sweeps.shapes import ModelShape
 from tests.workers.tiny import BATCH, open_tiny, run, tiny_spec, write_corpus
 from workers.history import NonFiniteError
 from workers.model import Decoder

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sweeps.runspec import Training
+from sweeps.training import Training
 from workers.optim import Optimizer
 
 TRAINING = Training(
@@ -146,7 +146,7 @@ def test_restarting_forgets_everything():
 def test_making_and_stepping_an_optimizer_does_not_load_the_compiler():
     script = """
 import sys, torch
-from sweeps.runspec import Training
+from sweeps.training import Training
 from workers.optim import Optimizer
 model = torch.nn.Linear(2, 2)
 training = Training(context=1, batch_tokens=1, learning_rate=0.1, warmup_tokens=0)

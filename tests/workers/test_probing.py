@@ -18,7 +18,8 @@ from kernels.quality import LayerQuality
 from kernels.recipes import Gemm, Recipe, Rule, Signs
 from kernels.reference import fake_quantize
 from kernels.streams import Streams
-from sweeps.runspec import Diagnostics, ModelShape
+from sweeps.runspec import Diagnostics
+from sweeps.shapes import ModelShape
 from tests.workers.tiny import tiny_spec, write_corpus
 from workers.model import Decoder
 from workers.probing import Probing, Watched, measuring, watched

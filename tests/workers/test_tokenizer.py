@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from sweeps.corpus import Document
 from sweeps.errors import InputError
-from sweeps.runspec import TokenizerKind, TokenizerRef
+from sweeps.sources import TokenizerKind, TokenizerRef
 from workers.tokenizer import BpeTokenizer, ByteTokenizer, open_tokenizer
 
 TEXT = (Path(__file__).read_text() * 3 + "naïve ✓ 日本 \r\n\t end").encode()
@@ -101,7 +101,7 @@ def test_two_processes_may_race_for_the_cache_and_agree_with_a_third(tmp_path):
     script = f"""
 from pathlib import Path
 from sweeps.corpus import Document
-from sweeps.runspec import TokenizerKind, TokenizerRef
+from sweeps.sources import TokenizerKind, TokenizerRef
 from workers.tokenizer import open_tokenizer
 text = Path({__file__!r}).read_bytes()
 ref = TokenizerRef(kind=TokenizerKind.BPE, vocab_size=300)

@@ -11,7 +11,8 @@ from kernels.loss_scaling import LossScaling
 from kernels.presets import PRESETS
 from kernels.recipes import Precision, Recipe
 from sweeps.metrics import StepMetrics
-from sweeps.runspec import ModelShape, RunSpec
+from sweeps.runspec import RunSpec
+from sweeps.shapes import ModelShape
 from tests.workers.tiny import (
     after_preflight,
     curve,

@@ -10,14 +10,10 @@ from kernels.presets import PRESETS
 from kernels.verdict import Preflight
 from sweeps.corpus import describe
 from sweeps.metrics import Endpoint, StepMetrics, TrainEvent
-from sweeps.runspec import (
-    CorpusKind,
-    Evaluation,
-    ModelShape,
-    RunSpec,
-    TokenizerRef,
-    Training,
-)
+from sweeps.runspec import Evaluation, RunSpec
+from sweeps.shapes import ModelShape
+from sweeps.sources import CorpusKind, TokenizerRef
+from sweeps.training import Training
 from workers.data import Dataset, open_dataset
 from workers.train import train
 
