@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
+from enum import StrEnum
 
 from dashboards.sheets import Sheet
 from dashboards.subject import recipes_of
@@ -12,8 +13,9 @@ from kernels.operands import Operand, Rounding, Source
 from kernels.recipes import Carrier, Gemm, Precision, Recipe, Rht, Signs
 from sweeps.records import RunRecord
 from sweeps.runspec import RunSpec
+from sweeps.shapes import Experts
 from sweeps.sources import CorpusRef
-from sweeps.training import Training
+from sweeps.training import Health, Training
 from sweeps.wording import listed
 
 
@@ -52,8 +54,8 @@ def models_sheet(records: Sequence[RunRecord]) -> Sheet:
         caption="Models: N counts non-embedding parameters; FLOPs per token are forward and "
         "backward, an exact count of GEMMs and attention.",
         columns=(
-            *("Model", "#N", "#Layers", "#Width", "#Heads", "#MLP width", "MLP"),
-            *("#FLOPs per token", "#6 N"),
+            *("Model", "#N", "#Layers", "#Width", "#Heads", "#KV heads", "#Head width"),
+            *("#MLP width", "MLP", "Experts", "#FLOPs per token", "#6 N"),
         ),
         rows=tuple(
             (
@@ -62,8 +64,11 @@ def models_sheet(records: Sequence[RunRecord]) -> Sheet:
                 str(shape.num_layers),
                 str(shape.width),
                 str(shape.num_heads),
+                str(shape.num_kv_heads or shape.num_heads),
+                str(shape.head_width),
                 str(shape.mlp_width),
                 shape.mlp.value,
+                _experts(shape.experts),
                 scientific(flops),
                 scientific(6.0 * N),
             )
@@ -109,6 +114,18 @@ def settings_sheets(records: Sequence[RunRecord]) -> tuple[Sheet, ...]:
             )
         )
     return tuple(sheets)
+
+
+def _experts(experts: Experts | None) -> str:
+    """`64 of width 128, 6 a token by sigmoid, 256 shared, from block 1`, or a dash."""
+    if experts is None:
+        return MISSING
+    shared = f", {experts.shared_width} shared" if experts.shared_width else ""
+    late = f", from block {experts.dense_layers}" if experts.dense_layers else ""
+    return (
+        f"{experts.count} of width {experts.width}, {experts.active} a token by "
+        f"{experts.router.value}{shared}{late}"
+    )
 
 
 def _gemm(gemm: Gemm, carrier: Carrier) -> tuple[str, str, str]:
@@ -178,7 +195,9 @@ def _settings(spec: RunSpec) -> tuple[tuple[str, str], ...]:
             f"{spec.evaluation.tokens:,} tokens read",
         ),
         *_training(spec.training),
+        ("Diverged is", _health(spec.health)),
         ("Numerics version", str(spec.numerics_version)),
+        ("Training version", str(spec.training_version)),
     )
 
 
@@ -192,7 +211,27 @@ def _corpus(corpus: CorpusRef) -> tuple[tuple[str, str], ...]:
 
 def _training(training: Training) -> tuple[tuple[str, str], ...]:
     values = {field.name: getattr(training, field.name) for field in fields(training)}
-    return tuple((_heading(name), f"{value:,}") for name, value in values.items())
+    return tuple((_heading(name), _setting(value)) for name, value in values.items())
+
+
+def _health(health: Health) -> str:
+    looks = {
+        f"a loss above {health.loss_bound} nats": health.loss_bound is not None,
+        f"{health.spike} nats above its lowest mean for {health.spike_steps} steps": (
+            health.spike is not None
+        ),
+    }
+    return "; ".join([*(words for words, asked in looks.items() if asked), "a number not finite"])
+
+
+def _setting(value: float | StrEnum | None) -> str:
+    match value:
+        case None:
+            return MISSING
+        case StrEnum():
+            return value.value
+        case _:
+            return f"{value:,}"
 
 
 def _heading(name: str) -> str:

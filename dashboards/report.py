@@ -29,6 +29,7 @@ from dashboards.sheets import (
     runs_sheet,
     unpaired_sheet,
 )
+from dashboards.training_sheet import training_sheet
 from sweeps.answer import Answer
 from sweeps.measured import measured
 from sweeps.records import RunRecord
@@ -118,6 +119,7 @@ def _sheets(answer: Answer) -> dict[str, Sheet]:
         recipes_used_sheet(answer.records),
         models_sheet(answer.records),
         devices_sheet(answer.records),
+        training_sheet(answer.records),
         runs_sheet(answer.records),
     )
     return {sheet.key: sheet for sheet in sheets}

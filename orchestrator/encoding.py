@@ -3,15 +3,18 @@
 A packed batch of StepMetrics on one path is zlib over the columns one after the other, each
 little-endian:
 
-    step, tokens                                            int64
+    step, tokens                                                      int64
     loss, learning_rate, gradient_norm, tokens_per_second, seconds    float64
+    update_ratio, mfu, memory_bytes, imbalance                        float64, NaN for None
 
-so that NaN and infinities survive, which JSON does not promise. A preflight is JSON text; the
-layers of a Diagnosis are JSON under zlib, since most of their bucket shares are zero. Decoding a
-spec gives the run the same `run_id` it was stored under.
+so that NaN and infinities survive, which JSON does not promise. Stores of older versions end their
+columns earlier, so the number of them is kept beside; what is not there is None. A preflight is
+JSON text; the layers of a Diagnosis are JSON under zlib, since most of their bucket shares are
+zero. Decoding a spec gives the run the same `run_id` it was stored under.
 """
 
 import json
+import math
 import struct
 import zlib
 from collections.abc import Sequence
@@ -26,7 +29,10 @@ from sweeps.metrics import StepMetrics
 from sweeps.runspec import RunSpec
 
 WORD = 8
-COLUMNS = 7
+INTEGERS = ("step", "tokens")
+REALS = ("loss", "learning_rate", "gradient_norm", "tokens_per_second", "seconds")
+OPTIONAL = ("update_ratio", "mfu", "memory_bytes", "imbalance")
+NUM_COLUMNS = len(INTEGERS) + len(REALS) + len(OPTIONAL)
 
 
 @cache
@@ -77,37 +83,31 @@ def unpack_layers(packed: bytes) -> tuple[LayerQuality, ...]:
 
 
 def pack(points: Sequence[StepMetrics]) -> bytes:
-    """Columns of points that share a path; the path itself is stored beside them."""
-    n = len(points)
-    integers = [point.step for point in points] + [point.tokens for point in points]
-    reals = [
-        *(point.loss for point in points),
-        *(point.learning_rate for point in points),
-        *(point.gradient_norm for point in points),
-        *(point.tokens_per_second for point in points),
-        *(point.seconds for point in points),
+    """All columns of points that share a path; the path itself is stored beside them."""
+    integers = [getattr(point, name) for name in INTEGERS for point in points]
+    reals = [getattr(point, name) for name in REALS for point in points]
+    optional = [
+        math.nan if (value := getattr(point, name)) is None else float(value)
+        for name in OPTIONAL
+        for point in points
     ]
-    return zlib.compress(struct.pack(f"<{2 * n}q{5 * n}d", *integers, *reals))
+    layout = f"<{len(integers)}q{len(reals) + len(optional)}d"
+    return zlib.compress(struct.pack(layout, *integers, *reals, *optional))
 
 
-def unpack(columns: bytes, horizon: int | None) -> tuple[StepMetrics, ...]:
+def unpack(packed: bytes, horizon: int | None, num_columns: int) -> tuple[StepMetrics, ...]:
     """The points that `pack` took, on the path of this horizon (None: the trunk)."""
-    data = zlib.decompress(columns)
-    n = len(data) // (COLUMNS * WORD)
-    step, tokens = (struct.unpack_from(f"<{n}q", data, WORD * n * c) for c in (0, 1))
-    loss, rate, norm, speed, seconds = (
-        struct.unpack_from(f"<{n}d", data, WORD * n * c) for c in range(2, COLUMNS)
-    )
+    data = zlib.decompress(packed)
+    n = len(data) // (num_columns * WORD)
+    names = (*INTEGERS, *REALS, *OPTIONAL)[:num_columns]
+    columns = {
+        name: struct.unpack_from(f"<{n}{'q' if name in INTEGERS else 'd'}", data, WORD * n * place)
+        for place, name in enumerate(names)
+    }
+    for name in set(names).intersection(OPTIONAL):
+        whole = int if name == "memory_bytes" else float
+        columns[name] = tuple(None if math.isnan(x) else whole(x) for x in columns[name])
     return tuple(
-        StepMetrics(
-            horizon=horizon,
-            step=step[i],
-            tokens=tokens[i],
-            loss=loss[i],
-            learning_rate=rate[i],
-            gradient_norm=norm[i],
-            tokens_per_second=speed[i],
-            seconds=seconds[i],
-        )
-        for i in range(n)
+        StepMetrics(horizon=horizon, **dict(zip(columns, values, strict=True)))
+        for values in zip(*columns.values(), strict=True)
     )

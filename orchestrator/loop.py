@@ -25,7 +25,7 @@ from orchestrator.settings import Settings
 from orchestrator.states import Reason
 from orchestrator.store import Store
 from sweeps.errors import InputError, StorageError
-from sweeps.runspec import RunSpec
+from sweeps.runspec import TRAINING_VERSION, RunSpec
 
 T = TypeVar("T")
 LOG = logging.getLogger(__name__)
@@ -207,7 +207,7 @@ class Loop:
         if task is None:
             return
         try:
-            _refuse_other_numerics(task.spec)
+            _refuse_other_versions(task.spec)
             self._executor.launch(task)
         except InputError as error:
             self._end(task.key, 0, Reason.INVALID_RUN, str(error))
@@ -237,10 +237,14 @@ class Loop:
             LOG.exception("run %s: its worker cannot be asked to stop", key.run_id)
 
 
-def _refuse_other_numerics(spec: RunSpec) -> None:
+def _refuse_other_versions(spec: RunSpec) -> None:
     """A run of a store that an older Gridlaw wrote would train to other numbers here."""
-    if spec.numerics_version != NUMERICS_VERSION:
-        raise InputError(
-            f"planned under version {spec.numerics_version} of the numerics and this Gridlaw "
-            f"trains version {NUMERICS_VERSION}; submit its sweep again"
-        )
+    for what, planned, trained in (
+        ("numerics", spec.numerics_version, NUMERICS_VERSION),
+        ("training", spec.training_version, TRAINING_VERSION),
+    ):
+        if planned != trained:
+            raise InputError(
+                f"planned under version {planned} of the {what} and this Gridlaw trains version "
+                f"{trained}; submit its sweep again"
+            )

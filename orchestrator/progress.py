@@ -163,14 +163,17 @@ def _newest_points(connection: Connection, chosen: ColumnElement[bool]) -> dict[
         .where(chosen)
         .subquery()
     )
-    query = select(CurveRow.run_id, CurveRow.horizon, CurveRow.columns).join(
+    query = select(CurveRow).join(
         ranked,
         (ranked.c.run_id == CurveRow.run_id)
         & (ranked.c.attempt == CurveRow.attempt)
         & (ranked.c.first_event == CurveRow.first_event)
         & (ranked.c.age == 1),
     )
-    return {row.run_id: unpack(row.columns, row.horizon)[-1] for row in connection.execute(query)}
+    return {
+        row.run_id: unpack(row.columns, row.horizon, row.num_columns)[-1]
+        for row in connection.execute(query)
+    }
 
 
 def _is_member(sweep_id: str) -> ColumnElement[bool]:

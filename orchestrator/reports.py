@@ -18,7 +18,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from kernels.verdict import Preflight
 from orchestrator.asks import lacking_horizons
-from orchestrator.encoding import pack, pack_layers, preflight_to_text
+from orchestrator.encoding import NUM_COLUMNS, pack, pack_layers, preflight_to_text
 from orchestrator.executor import AttemptKey, Ended, Report
 from orchestrator.moves import end_attempt, move
 from orchestrator.states import REASON_STATE, RETRY_BUDGET, Reason, State
@@ -140,6 +140,7 @@ def _store_curves(
                 first_tokens=start,
                 last_tokens=points[-1].tokens,
                 columns=pack(points),
+                num_columns=NUM_COLUMNS,
             )
         )
 

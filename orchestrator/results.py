@@ -200,7 +200,9 @@ def _curves(connection: Connection, sweep_id: str) -> defaultdict[str, list[Step
     for row in connection.execute(query):
         end = row.superseded_from
         curves[row.run_id].extend(
-            point for point in unpack(row.columns, row.horizon) if end is None or point.tokens < end
+            point
+            for point in unpack(row.columns, row.horizon, row.num_columns)
+            if end is None or point.tokens < end
         )
     return curves
 

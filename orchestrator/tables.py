@@ -207,7 +207,7 @@ class EndpointRow(Table):
     loss_bf16: Mapped[float] = mapped_column(ExactDouble, nullable=True)
     train_loss: Mapped[float] = mapped_column(ExactDouble, nullable=True)
     eval_tokens: Mapped[int]
-    bytes_per_token: Mapped[float] = mapped_column(ExactDouble, nullable=True)
+    bytes_per_token: Mapped[float | None]
     unigram_entropy: Mapped[float] = mapped_column(ExactDouble, nullable=True)
     measured_at: Mapped[datetime]
 
@@ -231,6 +231,7 @@ class CurveRow(Table):
     last_tokens: Mapped[int]
     superseded_from: Mapped[int | None]
     columns: Mapped[bytes] = mapped_column(LargeBinary)
+    num_columns: Mapped[int]
 
 
 class DiagnosisRow(Table):

@@ -9,6 +9,7 @@
         <gemm>/<operand>/sqnr, gain …          as the GEMM multiplies it
         <gemm>/sqnr, gain                      of the product; its gain is η
         weight/flips …                         over the two steps before
+    numerics/underflow/<x, w, dy>    tokens    the same, the mean over layers and GEMMs
 
 A mark remembers up to which tokens a path was sent. What a resumed run trains again lies below it
 and is not sent twice. Values that are not finite are left out, since MLflow would show the largest
@@ -128,12 +129,18 @@ def _step(step: StepMetrics) -> Point:
         "learning_rate": step.learning_rate,
         "gradient_norm": step.gradient_norm,
         "tokens_per_second": step.tokens_per_second,
+        "update_ratio": step.update_ratio,
+        "mfu": step.mfu,
+        "memory_bytes": step.memory_bytes,
+        "expert_imbalance": step.imbalance,
     }
     return Point(
         path=_path(step.horizon),
         tokens=step.tokens,
         seconds=step.seconds,
-        metrics=_finite({prefix + name: value for name, value in metrics.items()}),
+        metrics=_finite(
+            {prefix + name: value for name, value in metrics.items() if value is not None}
+        ),
     )
 
 
@@ -179,12 +186,29 @@ def _diagnosed(record: RunRecord, diagnosis: Diagnosis) -> Point:
                 for name, value in _layer(layer)
                 if value is not None
             }
+            | {
+                f"{prefix}numerics/underflow/{operand}": value
+                for operand, value in _underflow(diagnosis.layers)
+            }
         ),
     )
 
 
 def _diagnosed_path(diagnosis: Diagnosis) -> str:
     return f"numerics_{_path(diagnosis.horizon)}"
+
+
+def _underflow(layers: Sequence[LayerQuality]) -> Iterator[tuple[str, float]]:
+    """Share of elements that became zero by class of operand, the mean over layers and GEMMs."""
+    for operand in ("x", "w", "dy"):
+        shares = [
+            one.used.underflow
+            for layer in layers
+            for one in layer.operands
+            if one.operand == operand and one.used.underflow is not None
+        ]
+        if shares:
+            yield operand, math.fsum(shares) / len(shares)
 
 
 def _layer(layer: LayerQuality) -> Iterator[tuple[str, float | None]]:

@@ -1,4 +1,6 @@
 import json
+import struct
+import zlib
 from dataclasses import astuple, replace
 
 import pytest
@@ -8,6 +10,7 @@ from kernels.presets import PRESETS
 from kernels.recipes import Precision, Rule
 from kernels.verdict import Preflight
 from orchestrator.encoding import (
+    NUM_COLUMNS,
     pack,
     pack_layers,
     preflight_from_text,
@@ -22,6 +25,7 @@ from tests.orchestrator.values import diagnosis, plan_of, preflight
 
 COUNT = st.integers(0, 2**62)
 REAL = st.floats(allow_nan=True, allow_infinity=True)
+NUMBER_OR_NONE = st.none() | st.floats(allow_nan=False)
 
 
 @st.composite
@@ -35,16 +39,40 @@ def points(draw):
         gradient_norm=draw(REAL),
         tokens_per_second=draw(REAL),
         seconds=draw(REAL),
+        update_ratio=draw(NUMBER_OR_NONE),
+        mfu=draw(NUMBER_OR_NONE),
+        memory_bytes=draw(st.none() | st.integers(0, 2**53)),
+        imbalance=draw(NUMBER_OR_NONE),
     )
 
 
 @given(st.lists(points(), max_size=20), st.none() | COUNT)
 def test_packed_points_come_back_exactly_nan_and_infinities_included(batch, horizon):
     batch = [replace(point, horizon=horizon) for point in batch]
-    found = unpack(pack(batch), horizon)
+    found = unpack(pack(batch), horizon, NUM_COLUMNS)
     assert [list(map(repr, astuple(point))) for point in found] == [
         list(map(repr, astuple(point))) for point in batch
     ]
+
+
+def test_points_that_were_stored_before_there_were_eleven_columns_lack_the_rest():
+    integers, reals = (
+        (7, 9, 1792, 2304),
+        (2.5, 2.25, 0.01, 0.009, 1.5, 1.25, 900.0, 950.0, 3.0, 4.0),
+    )
+    (first, second) = unpack(zlib.compress(struct.pack("<4q10d", *integers, *reals)), 4096, 7)
+    assert first == StepMetrics(
+        horizon=4096,
+        step=7,
+        tokens=1792,
+        loss=2.5,
+        learning_rate=0.01,
+        gradient_norm=1.5,
+        tokens_per_second=900.0,
+        seconds=3.0,
+    )
+    assert (second.step, second.tokens, second.loss, second.seconds) == (9, 2304, 2.25, 4.0)
+    assert (second.mfu, second.memory_bytes) == (None, None)
 
 
 def test_a_spec_comes_back_equal_for_every_preset():

@@ -3,7 +3,9 @@
 `homes/v0001.sql` is the dump of a store of schema 0001, made at numerics version 1 by `gridlaw run`
 of a sweep `done` of four runs (bf16; E2M1 blocks of 32 with rules; INT4 blocks of 16 and 32) and
 `gridlaw submit` of a sweep `waiting`, which asks a longer horizon of three of them.
-`homes/v0001.csv` is what `gridlaw export done` printed then.
+`homes/v0002.sql` is the same of schema 0002, numerics version 2 and training version 1: bf16, ufp4
+and fp16 with one diagnosis, and a longer horizon of the first two.
+The `.csv` beside each is what `gridlaw export done` printed then.
 """
 
 import json
@@ -22,20 +24,25 @@ from orchestrator.settings import load_settings
 from orchestrator.states import Reason, State
 from orchestrator.store import Store
 from sweeps.answer import to_csv
+from sweeps.runspec import TRAINING_VERSION
+from sweeps.training import Health, Order
 from tests.orchestrator.bench import Bench
 from tests.orchestrator.values import LEASE
 
 HOMES = Path(__file__).parent / "homes"
 
 
-@pytest.fixture(scope="module")
-def before(tmp_path_factory):
-    """The store as it was, which nothing opens but SQLite itself."""
-    file = tmp_path_factory.mktemp("before") / "gridlaw.db"
+def dumped(version: str, file: Path) -> Path:
+    """A store as it was, which nothing opens but SQLite itself."""
     connection = sqlite3.connect(file)
-    connection.executescript((HOMES / "v0001.sql").read_text())
+    connection.executescript((HOMES / f"{version}.sql").read_text())
     connection.close()
     return file
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory):
+    return dumped("v0001", tmp_path_factory.mktemp("before") / "gridlaw.db")
 
 
 @pytest.fixture
@@ -43,6 +50,13 @@ def home(before, tmp_path):
     (tmp_path / "home").mkdir()
     shutil.copy(before, tmp_path / "home" / "gridlaw.db")
     return tmp_path / "home"
+
+
+@pytest.fixture
+def second_home(tmp_path):
+    (tmp_path / "second").mkdir()
+    dumped("v0002", tmp_path / "second" / "gridlaw.db")
+    return tmp_path / "second"
 
 
 @pytest.fixture
@@ -67,6 +81,7 @@ def test_nothing_but_the_words_of_specs_changes(before, store, home):
         for row in (*old, *new):
             row.pop("spec", None)
             row.pop("preflight", None)
+            assert row.pop("num_columns", 7) == 7
         assert new == old, table
 
 
@@ -104,11 +119,12 @@ def test_a_recipe_that_was_written_out_is_read_whole(store):
     assert own.spec.recipe.rules == (Rule(pattern="blocks.0.mlp.*", quantize=False),)
 
 
-def test_the_answer_is_the_one_that_was_given_then(home):
-    service = Service.open(load_settings({}, home=home))
+@pytest.mark.parametrize(("place", "version", "cells"), [("home", 1, 8), ("second_home", 2, 6)])
+def test_the_answer_is_the_one_that_was_given_then(request, place, version, cells):
+    service = Service.open(load_settings({}, home=request.getfixturevalue(place)))
     try:
-        assert to_csv(service.answer("done")) == (HOMES / "v0001.csv").read_text()
-        assert service.progress("done").cells_done == 8
+        assert to_csv(service.answer("done")) == (HOMES / f"v000{version}.csv").read_text()
+        assert service.progress("done").cells_done == cells
     finally:
         service.store.close()
 
@@ -137,3 +153,29 @@ def test_a_run_of_older_numerics_is_not_trained_under_new_ones(store, home):
         )
     assert bench.executor.launched == []
     assert store.sweep("done").runs[State.SUCCEEDED] == 4
+
+
+def test_runs_of_the_training_before_keep_ids_curves_and_diagnoses_and_are_not_gone_on_with(
+    second_home,
+):
+    old = {row["run_id"]: row for row in rows(second_home / "gridlaw.db", "runs")}
+    store = Store(f"sqlite:///{second_home / 'gridlaw.db'}", runs=second_home / "runs", lease=LEASE)
+    try:
+        records = store.records("done")
+        assert {record.spec.run_id for record in records} == set(old)
+        assert all(record.spec.training_version == 1 for record in records)
+        assert all(record.spec.training.order is Order.WINDOWS for record in records)
+        assert store.spec("done").train.order is Order.WINDOWS
+        for record in records:
+            assert [point.step for point in record.curve][:3] == [1, 2, 3]
+            assert all(point.mfu is None for point in record.curve)
+            assert record.spec.health == Health()
+        bench = Bench(store, second_home)
+        bench.ticks(4)
+        assert {run.detail for run in store.runs("waiting")} == {
+            f"planned under version 1 of the training and this Gridlaw trains version "
+            f"{TRAINING_VERSION}; submit its sweep again"
+        }
+        assert bench.executor.launched == []
+    finally:
+        store.close()

@@ -1,8 +1,6 @@
 """Pairing: who is whose baseline, what is listed instead of a gap, and the summary statistics."""
 
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
-from enum import Enum
+from dataclasses import fields, replace
 from math import sqrt
 from typing import Any
 
@@ -14,64 +12,32 @@ from kernels.recipes import BF16_RECIPE, Precision, Rule
 from sweeps.gaps import pair
 from sweeps.paired import Missing
 from sweeps.records import Outcome
-from sweeps.runspec import COSMETIC, RunSpec, Seeds
+from sweeps.runspec import RunSpec, Seeds
+from tests.sweeps.leaves import Leaf, leaves, moved
 from tests.sweeps.made_runs import made_grid, made_run, made_spec
 
-
-def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Paths of all leaf fields, the recipe left out."""
-    for field in fields(value):
-        here = (*path, field.name)
-        inner = getattr(value, field.name)
-        if here == ("recipe",):
-            continue
-        yield from leaves(inner, here) if is_dataclass(inner) else [here]
-
-
-def changed(value: Any, path: tuple[str, ...]) -> Any:
-    """The value with the leaf at this path moved to another value of its type."""
-    inner = getattr(value, path[0])
-    return replace(value, **{path[0]: changed(inner, path[1:]) if path[1:] else other(inner)})
-
-
-def other(leaf: Any) -> Any:
-    match leaf:
-        case Enum():
-            return next(member for member in type(leaf) if member is not leaf)
-        case str():
-            return leaf + "x"
-        case int() | float():
-            return leaf + 1
-        case tuple():
-            return (*leaf, "x")
-        case _:
-            raise AssertionError(leaf)
-
-
-ALL_LEAVES = list(leaves(made_spec()))
-SCIENCE = [path for path in ALL_LEAVES if not set(path) & set(COSMETIC)]
-NAMES = [path for path in ALL_LEAVES if set(path) & set(COSMETIC)]
+ALL_LEAVES = [leaf for leaf in leaves(made_spec()) if leaf.path[0] != "recipe"]
 
 
 def test_the_walk_reaches_every_section_of_a_spec() -> None:
-    assert {path[0] for path in ALL_LEAVES} == {field.name for field in fields(RunSpec)} - {
+    assert {leaf.path[0] for leaf in ALL_LEAVES} == {field.name for field in fields(RunSpec)} - {
         "recipe"
     }
 
 
-@pytest.mark.parametrize("path", SCIENCE, ids=".".join)
-def test_a_difference_in_any_science_field_leaves_a_run_unpaired(path: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("leaf", [leaf for leaf in ALL_LEAVES if leaf.is_part], ids=str)
+def test_a_difference_in_any_science_field_leaves_a_run_unpaired(leaf: Leaf) -> None:
     spec = made_spec("ufp4")
-    baseline = made_run(changed(replace(spec, recipe=BF16_RECIPE), path), {1000: 2.0})
+    baseline = made_run(moved(replace(spec, recipe=BF16_RECIPE), leaf), {1000: 2.0})
     table = pair([made_run(spec, {1000: 2.1}), baseline])
     assert table.gaps == ()
     assert [item.reason for item in table.unpaired] == [Missing.NO_BASELINE]
 
 
-@pytest.mark.parametrize("path", NAMES, ids=".".join)
-def test_a_difference_in_a_name_alone_does_not_part_a_pair(path: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("leaf", [leaf for leaf in ALL_LEAVES if not leaf.is_part], ids=str)
+def test_a_difference_in_a_name_alone_does_not_part_a_pair(leaf: Leaf) -> None:
     spec = made_spec("ufp4")
-    baseline = made_run(changed(replace(spec, recipe=BF16_RECIPE), path), {1000: 2.0})
+    baseline = made_run(moved(replace(spec, recipe=BF16_RECIPE), leaf), {1000: 2.0})
     (gap,) = pair([made_run(spec, {1000: 2.1}), baseline]).gaps
     assert gap.baseline_id == baseline.run_id
 

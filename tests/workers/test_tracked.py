@@ -65,6 +65,36 @@ def test_an_endpoint_comes_when_its_branch_was_trained():
     assert measured.seconds == branch.seconds == SHORT / 1000
 
 
+def test_underflow_by_class_of_operand_is_the_mean_over_layers_and_gemms():
+    layer, *_ = diagnosis(BATCH).layers
+    one, *_ = layer.operands
+    shares = {("fprop", "x"): 0.25, ("wgrad", "x"): 0.75, ("dgrad", "dy"): 0.125}
+    operands = tuple(
+        replace(
+            one, gemm=gemm, operand=operand, rotates=False, plain=replace(one.plain, underflow=u)
+        )
+        for (gemm, operand), u in shares.items()
+    )
+    told = replace(diagnosis(BATCH), layers=(replace(layer, operands=operands),) * 2)
+    (*_, point) = new_points(record(), {}, [told])
+    assert point.metrics["numerics/underflow/x"] == 0.5
+    assert point.metrics["numerics/underflow/dy"] == 0.125
+    assert "numerics/underflow/w" not in point.metrics
+
+
+def test_what_a_step_tells_of_its_health_is_sent_and_what_it_does_not_is_not():
+    told = replace(step(BATCH), update_ratio=0.003, mfu=0.4, memory_bytes=2**30, imbalance=1.5)
+    (first, second, _) = new_points(record(told, step(2 * BATCH)), {})
+    usual = {"train_loss", "learning_rate", "gradient_norm", "tokens_per_second"}
+    assert set(second.metrics) == usual
+    assert {name: first.metrics[name] for name in set(first.metrics) - usual} == {
+        "update_ratio": 0.003,
+        "mfu": 0.4,
+        "memory_bytes": 2**30,
+        "expert_imbalance": 1.5,
+    }
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_values_that_are_not_finite_are_left_out(value):
     (point, _) = new_points(record(replace(step(BATCH), loss=value)), {})
@@ -93,6 +123,7 @@ def test_a_diagnosis_names_every_number_of_every_layer_once():
         f"{start}/weight/flips": motion.flips,
         f"{start}/weight/oscillations": motion.oscillations,
         f"{start}/weight/mismatch": motion.mismatch,
+        "numerics/underflow/x": one.rotated.underflow,
     }
 
 
