@@ -1,6 +1,6 @@
 # make quickstart   set up, then run the example sweep      make test    set up, then every check
 # make setup        the environment alone                   make check   the checks alone
-# make bench        what the kernels cost, beside peers; tables, and benchmarks/results/*.json
+# make bench        what kernels and training cost, beside peers; also benchmarks/results/*.json
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -30,7 +30,7 @@ check:
 	$(BIN)/pytest
 
 bench: setup
-	$(BIN)/python -m benchmarks kernels step
+	$(BIN)/python -m benchmarks kernels step train
 	$(MAKE) $(PEERS)/.ready
 	$(PEERS)/bin/python -m benchmarks peers
 

@@ -2,7 +2,7 @@
 
 JSON takes no NaN and no key twice, as the YAML of a sweep file takes none. Text must be storable
 (UTF-8, no NUL); nesting and the number of values are bounded, since YAML aliases multiply. A corpus
-path is read on the server, so it must be `stdlib` or absolute.
+or tokenizer path is read on the server, so it must be absolute.
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
+from sweeps.corpus_sections import paths_of
 from sweeps.errors import InputError, Problem, SpecError
-from sweeps.sources import CorpusKind
 from sweeps.spec import SweepSpec, parse_spec
 from sweeps.yaml_file import parse_mapping
 
@@ -24,6 +24,7 @@ MAX_BYTES = 262_144
 MAX_DEPTH = 16
 MAX_VALUES = 50_000
 PLACE = "the request body"
+RELATIVE = "must be stdlib or an absolute path on the server; a relative path has no meaning there"
 
 
 async def _content(request: Request) -> tuple[str, bytes]:
@@ -57,11 +58,13 @@ def read_spec(media_type: str, content: bytes) -> SweepSpec:
     given = _from_json(text) if media_type == JSON else parse_mapping(text, PLACE)
     _refuse_odd(given)
     spec = parse_spec(given)
-    if spec.corpus != CorpusKind.STDLIB and not PurePosixPath(spec.corpus).is_absolute():
-        message = (
-            "must be stdlib or an absolute path on the server; a relative path has no meaning there"
-        )
-        raise SpecError(Problem(key="corpus", value=spec.corpus, message=message))
+    relative = [
+        Problem(key=key, value=path, message=RELATIVE)
+        for key, path in paths_of(spec.corpus, spec.tokenizer).items()
+        if not PurePosixPath(path).is_absolute()
+    ]
+    if relative:
+        raise SpecError(*relative)
     return spec
 
 

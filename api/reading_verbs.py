@@ -8,8 +8,9 @@ from pydantic import BaseModel
 from api.files import write_whole
 from api.opening import planning, reading
 from api.pages import report_page, report_path
+from api.plan_tables import plan_lines, warning_lines
 from api.schemas import FitsView, GapsView, PlanView, RunView, SweepDetail, SweepView
-from api.tables import fit_lines, gap_lines, list_lines, plan_lines, sweep_lines, warning_lines
+from api.tables import fit_lines, gap_lines, list_lines, sweep_lines
 from api.terminal import answer_console, print_json, print_lines, side_console
 from orchestrator.service import lay_out
 from orchestrator.settings import Settings

@@ -12,10 +12,11 @@ from api.files import write_whole
 from api.interrupts import ending_as_interrupt
 from api.opening import making
 from api.pages import answer_page, report_path
+from api.plan_tables import plan_lines, warning_lines
 from api.progress import display, headline
 from api.scheduler_process import scheduler
 from api.schemas import PlanView
-from api.tables import answer_lines, plan_lines, warning_lines
+from api.tables import answer_lines
 from api.terminal import answer_console, print_json, print_lines, side_console
 from orchestrator.service import Service, lay_out
 from orchestrator.settings import Settings

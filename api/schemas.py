@@ -16,7 +16,9 @@ from orchestrator.states import Reason, State
 from orchestrator.summaries import Progress, RunSummary, SweepSummary
 from sweeps.answer import CONVENTIONS, Answer, fit_json, gaps_json, row_json
 from sweeps.plain import plain
-from sweeps.plan import Plan, Price, plan_json
+from sweeps.plan import Plan
+from sweeps.plan_json import plan_json
+from sweeps.price import Price
 
 
 class Standing(StrEnum):

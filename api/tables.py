@@ -1,4 +1,4 @@
-"""What the verbs print for people: plans, lists, one sweep, endpoints with their gaps, fits.
+"""What the verbs print for people: lists, one sweep, endpoints with their gaps, fits.
 
 Each function takes what the service gives and returns lines and tables for a console. Losses are
 in nats per token to four decimals, gaps carry their sign, a dash stands for what is not there.
@@ -10,63 +10,17 @@ from datetime import datetime
 from rich.console import RenderableType
 
 from api.progress import line
-from api.schemas import PlanView, standing
-from api.terminal import heading, number, plain_table, seconds
+from api.schemas import standing
+from api.terminal import heading, number, plain_table
 from kernels.verdict import Preflight
 from orchestrator.states import State
 from orchestrator.summaries import Progress, RunSummary, SweepSummary
 from sweeps.answer import Answer
-from sweeps.budget import format_count, format_flops, format_tokens
 from sweeps.endpoints import Row
 from sweeps.fits.result import Estimate, Fit
 from sweeps.wording import plural
 
 Lines = Iterator[RenderableType]
-
-
-def plan_lines(plan: PlanView, slots: int) -> Lines:
-    """What a sweep takes, before anything starts."""
-    yield (
-        f"Sweep {plan.sweep_id}: {plural(plan.cells, 'cell')}, {plural(plan.runs, 'run')}, "
-        f"{plan.reused} reused; "
-        f"{format_tokens(plan.tokens)} and {format_flops(plan.flops)} to train, "
-        f"about {seconds(plan.eta_seconds)} with {slots} at a time"
-    )
-    corpus = plan.corpus
-    yield (
-        f"Corpus {corpus['name']}: {format_count(corpus['num_bytes'])} bytes in "
-        f"{plural(corpus['num_documents'], 'document')}, fingerprint {corpus['fingerprint'][:12]}"
-    )
-    yield ""
-    yield heading("Models (N: non-embedding parameters; FLOPs: forward and backward)")
-    table = plain_table(
-        left=("model",), right=("N", "embedding", "head", "FLOPs/token", "quantizable")
-    )
-    for model in plan.models:
-        buckets = model["parameters"]
-        table.add_row(
-            model["name"],
-            f"{model['N']:,}",
-            f"{buckets['embedding']:,}",
-            f"{buckets['head']:,}",
-            f"{model['flops_per_token']:,}",
-            f"{100 * model['quantizable_share']:.0f} %",
-        )
-    yield table
-    yield ""
-    yield heading("Runs, in launch order")
-    runs = plain_table(left=("run",), right=("tokens", "FLOPs", "horizons"))
-    for run in plan.planned_runs:
-        horizons = " ".join(format_tokens(horizon) for horizon in run["horizons"])
-        tokens, flops = format_tokens(run["tokens"]), format_flops(run["flops"])
-        runs.add_row(run["label"], tokens, flops, horizons)
-    yield runs
-
-
-def warning_lines(plan: PlanView) -> Lines:
-    """What is seldom meant, and what is padded, before anything starts."""
-    for sentence in plan.warnings:
-        yield f"Warning: {sentence}"
 
 
 def list_lines(sweeps: Sequence[SweepSummary]) -> Lines:

@@ -72,7 +72,7 @@ def heading(text: str) -> Text:
 
 
 def seconds(value: float | None) -> str:
-    """`8 s`, `3 min 20 s`, `2 h 05 min`, or a dash."""
+    """`8 s`, `3 min 20 s`, `2 h 05 min`, `12 days`, or a dash."""
     if value is None:
         return MISSING
     whole = round(value)
@@ -80,7 +80,9 @@ def seconds(value: float | None) -> str:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    if whole < 100 * 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    return f"{round(whole / 86400):,} days"
 
 
 def percent(share: float) -> str:

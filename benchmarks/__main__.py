@@ -34,6 +34,7 @@ class Benchmark(StrEnum):
 
     KERNELS = "kernels"
     STEP = "step"
+    TRAIN = "train"
     PEERS = "peers"
 
 
@@ -48,7 +49,7 @@ class Device(StrEnum):
 def bench(
     which: Annotated[
         list[Benchmark] | None,
-        typer.Argument(metavar="BENCHMARK", help="kernels, step or peers; all if none."),
+        typer.Argument(metavar="BENCHMARK", help="kernels, step, train or peers; all if none."),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Take seconds: rough figures of a selection.")
@@ -80,8 +81,9 @@ def bench(
     """Measure what the kernels cost; print tables and write DIR/BENCHMARK-DEVICE.json.
 
     kernels: throughput of each grid beside a copy and a cast; of a few on a GPU, where every kernel
-    takes seconds to compile. step: a training step of each recipe beside BF16. peers: other
-    libraries on the same tensor. Every figure is a ratio within one run or stands beside one.
+    takes seconds to compile. step: a training step of each recipe beside BF16. train: tokens a
+    second and MFU of every model that fits. peers: other libraries on the same tensor. Every figure
+    is a ratio within one run or stands beside one.
     """
     benchmarks = tuple(which or Benchmark)
     grids = _grids(grid or (), benchmarks)

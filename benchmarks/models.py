@@ -13,12 +13,12 @@ import torch
 from benchmarks.machine import ROOT
 from kernels.presets import PRESETS
 from kernels.recipes import BF16_RECIPE, Precision, Recipe
+from sweeps.model_sections import ModelSection
 from sweeps.plan import expand
 from sweeps.runspec import RunSpec
-from sweeps.sections import ModelSection
 from sweeps.sources import CorpusKind, CorpusRef
 from sweeps.spec import SweepSpec, load_spec
-from workers.data import Dataset
+from workers.data.dataset import Dataset
 from workers.trainee import Trainee
 
 EXAMPLE = ROOT / "examples" / "quickstart.yaml"

@@ -17,7 +17,9 @@ from kernels.streams import Streams
 from sweeps.counts import non_embedding_parameters
 from sweeps.shapes import ModelShape
 from sweeps.training import Training
-from workers.model import Block, Linears
+from workers.models.decoder import Block
+from workers.models.dense import feed_forward
+from workers.models.linears import Linears
 from workers.optim import Optimizer
 
 SHAPE = ModelShape(name="20x2048h16", num_layers=20, width=2048, num_heads=16, mlp_width=5472)
@@ -34,9 +36,10 @@ class Stack(nn.Module):
         self, shape: ModelShape, training: Training, recipe: Recipe, streams: Streams
     ) -> None:
         super().__init__()
-        linear = Linears(shape=shape, recipe=recipe, streams=streams)
+        linears = Linears(shape=shape, recipe=recipe, streams=streams)
         self.blocks = nn.ModuleList(
-            Block(linear, training.context, f"blocks.{index}") for index in range(shape.num_layers)
+            Block(linears, feed_forward, context=training.context, block=block)
+            for block in range(shape.num_layers)
         )
 
     def forward(self, x: Tensor) -> Tensor:

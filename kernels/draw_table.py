@@ -2,9 +2,10 @@
 
     row    [6, 3] int64, of one layer: three words for each of its six operands
 
-A layer keeps its row beside its weight, and each pass of it reads the row; when the streams move
-on, all rows change in place. On a GPU the rows of a model are one tensor, which a single copy
-changes, in the order of the stream that the passes run in and without waiting for it.
+A layer keeps its row beside its weight, and a stack of layers keeps its rows, one after the other;
+each pass reads them. When the streams move on, all rows change in place. On a GPU the rows of a
+model are one tensor, which a single copy changes, in the order of the stream that the passes run in
+and without waiting for it.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,9 @@ from torch import Tensor
 Words = tuple[tuple[int, ...], ...]
 """Of the six operands of a layer, in the order of `Recipe.operands`."""
 
-_BLANK: Words = ((0, 0, 0),) * 6
+STILL: Words = ((0, 0, 0),) * 6
+"""Of a layer that draws nothing."""
+
 _ROOM = 64
 """Rows of the tensors that hold them, at least."""
 
@@ -37,19 +40,27 @@ class DrawTable:
                 part[index - first].copy_(_in_reach(device, words), non_blocking=True)
         return index
 
-    def row(self, index: int, device: torch.device) -> Tensor:
-        """A row on a device; a view, which `refresh` changes."""
+    def rows(self, index: int, count: int, device: torch.device) -> Tensor:
+        """Rows on a device, [count, 6, 3]; a view, which `refresh` changes.
+
+        Args:
+            index: Of the first.
+            count: How many follow on each other.
+            device: Where.
+        """
         parts = self._parts.setdefault(device, [])
-        covered = sum(len(part) for _, part in parts)
-        if index >= covered:
+        covered = parts[-1][0] + len(parts[-1][1]) if parts else 0
+        if index + count > covered:
+            # Rows that one view shows lie in one part: some may be in the part before it too.
+            begin = min(index, covered)
             # The layers of a model are all here before the first of them moves to a GPU.
-            rows = self._words[covered:]
-            rows += [_BLANK] * (_ROOM - len(rows))
+            rows = self._words[begin:]
+            rows += [STILL] * (_ROOM - len(rows))
             # A model that is made for inference alone may still be moved on.
             with torch.inference_mode(mode=False):
-                parts.append((covered, _in_reach(device, rows).to(device, non_blocking=True)))
+                parts.append((begin, _in_reach(device, rows).to(device, non_blocking=True)))
         first, part = next(one for one in reversed(parts) if one[0] <= index)
-        return part[index - first]
+        return part[index - first : index - first + count]
 
     def refresh(self, words: Sequence[Words]) -> None:
         """Have every row hold other words.

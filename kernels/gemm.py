@@ -151,9 +151,15 @@ def operand_of(recipe: Recipe, form: Form, word: str) -> tuple[Operand, int]:
     return gemm.right, form.right_axis
 
 
-def carried_product(form: Form, left: Tensor, right: Tensor, carrier: torch.dtype) -> Tensor:
-    """The product of a GEMM without a grid, FP32; operands as in `LayerPass.multiply`."""
-    return carried_matmul(*_turned(form, left, right), carrier)
+def carried_product(
+    form: Form,
+    left: Tensor,
+    right: Tensor,
+    carrier: torch.dtype,
+    out: torch.dtype = torch.float32,
+) -> Tensor:
+    """The product of a GEMM without a grid, of type `out`; operands as in `LayerPass.multiply`."""
+    return carried_matmul(*_turned(form, left, right), carrier, out)
 
 
 def quantized_product(

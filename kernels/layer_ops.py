@@ -13,68 +13,18 @@ than it is worth.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
-from hashlib import blake2b
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from kernels.layer_products import (
-    Products,
-    has_factor,
-    keeps_quantized_w,
-    keeps_quantized_x,
-    values_type,
-)
+from kernels.followed import recipe_of
+from kernels.layer_products import Products, has_factor, values_type
 from kernels.matmul import CARRIERS
 from kernels.opaque import opaque
 from kernels.operands import Operand
-from kernels.recipes import Recipe
 from kernels.reference import FakeQuantized
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
-    """A recipe as a layer on a device asks for it.
-
-    Attributes:
-        number: Stands for the recipe among the arguments of an operation.
-        carrier: The type of x, y, dx and dy.
-        keeps_x: Whether forward keeps the quantized x for backward, instead of x.
-        keeps_w: Whether it keeps the quantized w, instead of the weight.
-        tokens: What their number is a multiple of where wgrad runs.
-    """
-
-    number: int
-    carrier: torch.dtype
-    keeps_x: bool
-    keeps_w: bool
-    tokens: int
-
-
-_RECIPES: dict[int, Recipe] = {}
-
-
-@cache
-def followed(recipe: Recipe, device: torch.device) -> Followed:
-    """Makes a recipe known to the operations.
-
-    Its number is a digest of what it says: a compiled graph that is kept on disk names the same
-    recipe in every process.
-    """
-    digest = blake2b(repr(recipe).encode(), digest_size=7).digest()
-    number = int.from_bytes(digest, "little")
-    _RECIPES[number] = recipe
-    return Followed(
-        number=number,
-        carrier=CARRIERS[recipe.carrier],
-        keeps_x=keeps_quantized_x(recipe, device),
-        keeps_w=keeps_quantized_w(recipe),
-        tokens=1 if recipe.pad else recipe.wgrad.block,
-    )
 
 
 class LinearPass(torch.autograd.Function):
@@ -139,7 +89,7 @@ def _eager_forward(
     keep_w: bool,
     keep_draws: bool,
 ) -> list[Tensor]:
-    rules = _RECIPES[recipe]
+    rules = recipe_of(recipe)
     y, kept_x, kept_w = Products(rules, draws).forward(x, weight, keep_x=keep_x, keep_w=keep_w)
     kept = [draws.clone()] if keep_draws else []
     for operand in (kept_x, kept_w):
@@ -158,7 +108,7 @@ def _forward_shapes(
     keep_w: bool,
     keep_draws: bool,
 ) -> list[Tensor]:
-    rules = _RECIPES[recipe]
+    rules = recipe_of(recipe)
     t, rht = x.shape[0], rules.wgrad.rht
     filled = t if rht is None else t + -t % rht.size
     shapes = [x.new_empty(t, weight.shape[0], dtype=CARRIERS[rules.carrier])]
@@ -186,7 +136,7 @@ def _eager_backward(
     dx: bool,
     dw: bool,
 ) -> list[Tensor]:
-    rules = _RECIPES[recipe]
+    rules = recipe_of(recipe)
     draws, *tensors = kept
     kept_x = _taken(tensors, rules.wgrad.right) if keep_x else None
     kept_w = _taken(tensors, rules.fprop.right) if keep_w else None
@@ -204,7 +154,7 @@ def _backward_shapes(
     t, out_features = dy.shape
     shapes = []
     if dx:
-        shapes.append(dy.new_empty(t, in_features, dtype=CARRIERS[_RECIPES[recipe].carrier]))
+        shapes.append(dy.new_empty(t, in_features, dtype=CARRIERS[recipe_of(recipe).carrier]))
     if dw:
         shapes.append(dy.new_empty(out_features, in_features, dtype=torch.float32))
     return shapes

@@ -28,7 +28,7 @@ from kernels.gemm import (
     quantized_product,
 )
 from kernels.matmul import CARRIERS
-from kernels.operands import Operand, Rounding, Scale, Source
+from kernels.operands import Operand, Scale, Source
 from kernels.ops import fulfil, fulfil_both
 from kernels.recipes import BF16_RECIPE, Gemm, Precision, Recipe
 from kernels.reference import FakeQuantized
@@ -50,24 +50,6 @@ def keeps_quantized_x(recipe: Recipe, device: torch.device) -> bool:
     x, rht = recipe.wgrad.right, recipe.wgrad.rht
     both = recipe.fprop.is_quantized and (x.grid is not None or rht is not None)
     return both and values_type(recipe, device) is torch.bfloat16
-
-
-def keeps_quantized_w(recipe: Recipe) -> bool:
-    """Whether w as fprop multiplied it is kept for dgrad, instead of the weight."""
-    forward = recipe.dgrad.right.source is Source.FORWARD and recipe.dgrad.is_quantized
-    return forward or shares_w(recipe)
-
-
-def shares_w(recipe: Recipe) -> bool:
-    """Whether dgrad multiplies the same w as fprop.
-
-    It does where one rule rounds square blocks to nearest in both GEMMs, without a transform: an
-    element then has the same block, and so the same value, whichever axis is contracted.
-    """
-    w = recipe.fprop.right
-    is_square = w.grid is not None and w.block.along == w.block.across
-    is_still = recipe.fprop.rht is None and recipe.dgrad.rht is None
-    return w == recipe.dgrad.right and is_square and is_still and w.rounding is Rounding.RTNE
 
 
 def has_factor(operand: Operand) -> bool:
@@ -120,9 +102,8 @@ class Products:
         """
         w = weight.to(self._carrier)
         if not self._recipe.fprop.is_quantized:
-            return Forward(
-                carried_product(FPROP, x, w, self._carrier).to(self._carrier), None, None
-            )
+            y = carried_product(FPROP, x, w, self._carrier, self._carrier)
+            return Forward(y, None, None)
         wq, later = fulfil(w, self._request(FPROP, "w")), None
         if not keep_x:
             xq = fulfil(x, self._request(FPROP, "x"))
@@ -162,14 +143,12 @@ class Products:
     def _dgrad(self, dy: Tensor, dyq: FakeQuantized | None, w: Tensor | FakeQuantized) -> Tensor:
         if dyq is None:
             assert isinstance(w, Tensor)
-            product = carried_product(DGRAD, dy, w.to(self._carrier), self._carrier)
-        else:
-            if isinstance(w, Tensor):
-                w = self._quantized(DGRAD, "w", w.to(self._carrier))
-            elif self._recipe.dgrad.right.source is Source.FORWARD:
-                w = fulfil(w.dequantized(), self._request(DGRAD, "w"))
-            product = quantized_product(DGRAD, dyq, w, self._recipe.gemm)
-        return product.to(self._carrier)
+            return carried_product(DGRAD, dy, w.to(self._carrier), self._carrier, self._carrier)
+        if isinstance(w, Tensor):
+            w = self._quantized(DGRAD, "w", w.to(self._carrier))
+        elif self._recipe.dgrad.right.source is Source.FORWARD:
+            w = fulfil(w.dequantized(), self._request(DGRAD, "w"))
+        return quantized_product(DGRAD, dyq, w, self._recipe.gemm).to(self._carrier)
 
     def _wgrad(self, dy: Tensor, dyq: FakeQuantized | None, x: Tensor | FakeQuantized) -> Tensor:
         if dyq is None:

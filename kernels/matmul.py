@@ -3,10 +3,11 @@
     c = sum over k of carrier(a) * carrier(b)          an unquantized GEMM
     c = sum over k of precision(a) * precision(b)      a quantized one, its operands rounded already
 
-Sums are FP32. A CPU without 16-bit arithmetic runs a 16-bit GEMM some ten times slower than an FP32
-GEMM of the same rounded operands, which computes the same thing by definition; a GPU has units for
-it, and others for TF32, which would round FP32 operands if they were not rounded already. Neither
-autocast nor what the process allows FP32 products to be changes a product of a run.
+Sums are FP32. A CPU with instructions for BF16 multiplies by them (`kernels.product`); without, a
+16-bit GEMM is some ten times slower than an FP32 GEMM of the same rounded operands, which computes
+the same thing by definition. A GPU has units for it, and others for TF32, which would round FP32
+operands if they were not rounded already. Neither autocast nor what the process allows FP32
+products to be changes a product of a run.
 """
 
 from collections.abc import Iterator
@@ -17,27 +18,31 @@ from typing import Literal, assert_never
 import torch
 from torch import Tensor
 
+from kernels import product
 from kernels.recipes import Precision
 
 CARRIERS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 """The types of `kernels.recipes.Carrier`."""
 
 
-def carried_matmul(a: Tensor, b: Tensor, carrier: torch.dtype) -> Tensor:
+def carried_matmul(
+    a: Tensor, b: Tensor, carrier: torch.dtype, out: torch.dtype = torch.float32
+) -> Tensor:
     """Product of two matrices rounded to the carrier, summed in FP32.
 
     Args:
         a: [m, k], any floating type.
         b: [k, n], any floating type.
         carrier: BF16 or FP16.
+        out: FP32, or the carrier, to which the sums are rounded once.
 
     Returns:
-        [m, n], FP32.
+        [m, n].
 
     Raises:
         ValueError: If the process lets a CPU round the operands of FP32 products.
     """
-    return _narrow(a.to(carrier), b.to(carrier))
+    return _narrow(a.to(carrier), b.to(carrier), out)
 
 
 def emulated_matmul(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
@@ -56,7 +61,7 @@ def emulated_matmul(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
     """
     match precision:
         case Precision.BF16:
-            return _narrow(a.to(torch.bfloat16), b.to(torch.bfloat16))
+            return _narrow(a.to(torch.bfloat16), b.to(torch.bfloat16), torch.float32)
         case Precision.TF32:
             return _wide(a, b, "tf32")
         case Precision.FP32:
@@ -65,13 +70,15 @@ def emulated_matmul(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
             assert_never(never)
 
 
-def _narrow(a: Tensor, b: Tensor) -> Tensor:
+def _narrow(a: Tensor, b: Tensor, out: torch.dtype) -> Tensor:
     """Of 16-bit operands."""
+    if product.serves(a, b):
+        return product.multiplied(a, b, out)
     if a.device.type == "cpu":
-        return _wide(a.to(torch.float32), b.to(torch.float32), "ieee")
+        return _wide(a.to(torch.float32), b.to(torch.float32), "ieee").to(out)
     with _outside_autocast(a.device):
         # With a 16-bit result a GPU may add partial sums in 16 bits.
-        return torch.mm(a, b, out_dtype=torch.float32)
+        return torch.mm(a, b, out_dtype=torch.float32).to(out)
 
 
 def _wide(a: Tensor, b: Tensor, units: Literal["ieee", "tf32"]) -> Tensor:

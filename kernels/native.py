@@ -12,8 +12,7 @@ import logging
 import os
 import subprocess
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from ctypes import CDLL, byref
+from ctypes import CDLL
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from threading import Lock
@@ -30,6 +29,7 @@ from kernels.recipes import Precision
 from kernels.reference import FakeQuantized
 from kernels.rounding import round_significand
 from kernels.scales import tensor_scale
+from kernels.threads import spread
 
 _SHARE = 1 << 17  # elements for which a thread pays
 _first = Lock()
@@ -126,40 +126,9 @@ def _carried(x: Tensor, carrier: torch.dtype, precision: Precision) -> Tensor:
 def _spread(
     function: Callable[..., int], job: Job, elements: int, kept: tuple[object, ...]
 ) -> None:
-    """Has the tiles of a job done by as many threads as are worth it.
-
-    A thread that comes too late is not waited for: torch's own may still spin on its processor.
-    """
-    job.next, job.kept = 0, kept
-    others = min(torch.get_num_threads(), elements // _SHARE) - 1
-    failures: list[int] = []
-    turns: list[Lock] = []
-    try:
-        try:
-            for _ in range(others):
-                # Before the request, which may stay in the queue although it fails.
-                turns.append(Lock())
-                _pool(others).submit(_take_part, turns[-1], function, job, failures)
-        except RuntimeError:
-            # No thread can start, or the interpreter is about to end.
-            _pool.cache_clear()
-        failures.append(function(byref(job)))
-    finally:
-        # A second interrupt may end even this, and then the job itself keeps its tensors.
-        for turn in turns:
-            turn.acquire()
-    job.kept = ()
-    if any(failures):
+    """Has the tiles of a job done by as many threads as are worth it."""
+    if not spread(function, job, elements // _SHARE, kept):
         raise MemoryError(f"a tile of {job.span} elements a lane does not fit into memory")
-
-
-def _take_part(turn: Lock, function: Callable[..., int], job: Job, failures: list[int]) -> None:
-    """What another thread does, unless the caller has taken its turn."""
-    if turn.acquire(blocking=False):
-        try:
-            failures.append(function(byref(job)))
-        finally:
-            turn.release()
 
 
 @cache
@@ -178,18 +147,8 @@ def _kernel() -> Kernel | None:
         return None
 
 
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="quantize")
-
-
-def _start_anew() -> None:
-    """A forked child has none of its parent's threads: neither those of a pool nor a lock's."""
-    _first.release()
-    _pool.cache_clear()
-
-
 if hasattr(os, "register_at_fork"):
+    # A forked child has none of its parent's threads, of which one may hold the lock.
     os.register_at_fork(
-        before=_first.acquire, after_in_parent=_first.release, after_in_child=_start_anew
+        before=_first.acquire, after_in_parent=_first.release, after_in_child=_first.release
     )

@@ -4,10 +4,12 @@ Every draw is a function of seed, step, microbatch, layer, GEMM and operand (`ke
 `kernels.hadamard`), so that a step can be repeated without any state but this.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from kernels.draw_table import DrawTable, Words
+from kernels.draw_table import STILL, DrawTable, Words
 from kernels.draws import packed
 from kernels.hadamard import Rotation, rotation, sign_bits
 from kernels.operands import Rounding
@@ -29,7 +31,8 @@ class Streams:
         self.rht = rht
         self._step = step
         self._microbatch = microbatch
-        self._rows: dict[tuple[Recipe, str], int] = {}
+        self._layers: list[tuple[Recipe, str]] = []
+        self._rows: dict[tuple[Recipe, tuple[str, ...]], int] = {}
         self._table = DrawTable()
 
     @property
@@ -52,7 +55,7 @@ class Streams:
         if (step, microbatch) == (self._step, self._microbatch):
             return
         self._step, self._microbatch = step, microbatch
-        self._table.refresh([self.words(recipe, layer) for recipe, layer in self._rows])
+        self._table.refresh([self.words(recipe, layer) for recipe, layer in self._layers])
 
     def at(self, *, step: int, microbatch: int = 0) -> "Streams":
         """The same seeds at a position of their own, without layers."""
@@ -73,16 +76,26 @@ class Streams:
         Returns:
             [6, 3] int64: what `words` gives; to be read, and copied where a later pass needs it.
         """
-        index = self._rows.get((recipe, layer))
-        if index is None:
-            index = self._table.append(self.words(recipe, layer))
-            self._rows[recipe, layer] = index
-        return self._table.row(index, device)
+        return self.rows(recipe, (layer,), device)[0]
+
+    def rows(self, recipe: Recipe, layers: Sequence[str], device: torch.device) -> Tensor:
+        """The same for a stack of layers that follow one recipe.
+
+        Returns:
+            [layers, 6, 3] int64.
+        """
+        key = recipe, tuple(layers)
+        if key not in self._rows:
+            self._rows[key] = len(self._layers)
+            for layer in layers:
+                self._layers.append((recipe, layer))
+                self._table.append(self.words(recipe, layer))
+        return self._table.rows(self._rows[key], len(layers), device)
 
     def words(self, recipe: Recipe, layer: str) -> Words:
         """Key and signs of a layer's six operands, here and now; a key of 0 where none is drawn."""
         if not recipe.is_quantized:
-            return ((0, 0, 0),) * len(recipe.operands())
+            return STILL
         signs = {
             gemm: self._signs(getattr(recipe, gemm).rht, layer=layer, gemm=gemm) for gemm in GEMMS
         }

@@ -15,18 +15,23 @@ from orchestrator.store import Store
 from orchestrator.summaries import Progress, RunSummary, SweepSummary
 from sweeps.answer import Answer, answer
 from sweeps.metrics import Diagnosis, Endpoint
-from sweeps.plan import Plan, Price, expand, price
+from sweeps.pinning import check_epochs, pin_corpus
+from sweeps.plan import Plan, expand
+from sweeps.price import Price, price
 from sweeps.records import RunRecord
-from sweeps.spec import SweepSpec, pin_corpus
+from sweeps.spec import SweepSpec
 
 
 def lay_out(spec: SweepSpec) -> Plan:
     """The plan of a sweep over its corpus as it is now; needs no store.
 
     Raises:
-        InputError: If the corpus cannot be read.
+        InputError: If the corpus cannot be read, or is too small for what is asked of it.
     """
-    return expand(spec, pin_corpus(spec))
+    pinned = pin_corpus(spec)
+    plan = expand(spec, pinned.ref)
+    check_epochs(plan, pinned)
+    return plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

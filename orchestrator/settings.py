@@ -100,6 +100,10 @@ class Settings(BaseModel):
         executor: Who carries runs out.
         slots: Runs that train at the same time; by default as many as there are CPUs, but one for
             the local executor, whose threads share an interpreter.
+        gpu_memory_bytes: What runs that may share a GPU share of it; by default the memory of the
+            cluster's smallest.
+        accelerate: Whether training on a GPU compiles and records its passes; it rounds a little
+            otherwise, so that a run should not change this on its way.
         tick_seconds: Between two turns of the scheduler's loop.
         lease_seconds: Without a word from an attempt, until it is given up.
         stop_grace_seconds: Between asking an attempt to stop and no longer waiting for it.
@@ -114,6 +118,8 @@ class Settings(BaseModel):
     ray_address: str | None
     executor: ExecutorKind
     slots: Annotated[int, Field(ge=1)]
+    gpu_memory_bytes: Annotated[int, Field(ge=1)] | None
+    accelerate: bool
     tick_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     lease_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     stop_grace_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -170,6 +176,8 @@ def _defaults(given: dict[str, object]) -> dict[str, object]:
         "ray_address": None,
         "executor": ExecutorKind.RAY,
         "slots": 1 if given.get("executor") == ExecutorKind.LOCAL else _cpus(),
+        "gpu_memory_bytes": None,
+        "accelerate": True,
         "tick_seconds": 0.25,
         "lease_seconds": 90.0,
         "stop_grace_seconds": 30.0,

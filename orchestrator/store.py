@@ -39,7 +39,7 @@ from sweeps.metrics import Diagnosis
 from sweeps.plan import Plan
 from sweeps.rates import Rates
 from sweeps.records import RunRecord
-from sweeps.spec import SweepSpec
+from sweeps.spec import SweepSpec, stored_spec
 
 
 class Store:
@@ -202,7 +202,7 @@ class Store:
         """What was submitted."""
         with self._seeing(sweep) as (connection, sweep_id):
             query = select(SweepRow.spec).where(SweepRow.sweep_id == sweep_id)
-            return SweepSpec.model_validate_json(connection.scalars(query).one())
+            return stored_spec(connection.scalars(query).one())
 
     def runs(self, sweep: str) -> tuple[RunSummary, ...]:
         """The runs of a sweep in plan order."""

@@ -9,7 +9,7 @@ recipe whose runs differ in one of these gets no fit.
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -180,7 +180,10 @@ def _fit(runs: Sequence[RunRecord], recipe: str, resamples: int, seed: int) -> F
     mine = [run for run in runs if run.spec.recipe.name == recipe]
     points = recipe_points(mine, recipe)
     texts = {
-        (run.spec.corpus.kind, run.spec.corpus.fingerprint, run.spec.tokenizer, run.spec.evaluation)
+        (
+            *(run.spec.corpus.kind, run.spec.corpus.fingerprint),
+            *(replace(run.spec.tokenizer, path=""), run.spec.evaluation),
+        )
         for run in mine
     }
     if len(texts) > 1:

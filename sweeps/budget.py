@@ -83,23 +83,21 @@ def parse_tokens(text: object) -> int:
     return int(tokens)
 
 
-def resolve(budget: Budget, *, N: int, flops_per_token: int, batch_tokens: int) -> int:
-    """Training tokens of a budget, a whole number of optimizer steps.
+def resolve(budget: Budget, *, N: int, flops_per_token: int) -> Fraction:
+    """Training tokens of a budget, before they become whole steps.
 
     Args:
         budget: What was asked.
         N: Non-embedding parameters.
         flops_per_token: Forward and backward.
-        batch_tokens: Tokens in an optimizer step.
     """
     match budget.measure:
         case Measure.TOKENS:
-            tokens = budget.amount
+            return budget.amount
         case Measure.TOKENS_PER_PARAMETER:
-            tokens = budget.amount * N
+            return budget.amount * N
         case Measure.FLOPS:
-            tokens = budget.amount / flops_per_token
-    return whole_steps(tokens, batch_tokens)
+            return budget.amount / flops_per_token
 
 
 def whole_steps(tokens: Fraction | int, batch_tokens: int) -> int:

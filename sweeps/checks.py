@@ -1,21 +1,22 @@
-"""What must hold between the parts of a sweep: shapes, layers, budgets, and nothing twice.
+"""What must hold between the parts of a sweep: layers, budgets, and nothing twice.
 
 Each check takes the values that the spec stands for and names the key that the user can change.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from kernels.presets import PRESETS
 from kernels.recipes import Recipe
-from sweeps.budget import LARGEST, Budget, Measure, format_tokens, resolve
-from sweeps.corpus import Document, split
-from sweeps.counts import flops_per_token, linear_layers, non_embedding_parameters
+from sweeps.budget import LARGEST, Measure, format_tokens
+from sweeps.counts import linear_layers
 from sweeps.errors import Problem
+from sweeps.horizons import Horizon
 from sweeps.meaning import meaning
-from sweeps.runspec import Evaluation
+from sweeps.microbatches import microbatches
+from sweeps.runspec import Evaluation, Resources, RunSpec
 from sweeps.shapes import ModelShape
-from sweeps.training import Training
+from sweeps.training import OptimizerKind, Schedule, Training
 
 MIN_STEPS = 4
 """Fewest optimizer steps of a horizon: warm-up, a stable step, and a cooldown worth the name."""
@@ -24,23 +25,6 @@ MIN_EVAL_SEQUENCES = 2
 """Fewest held-out sequences: a standard error needs two."""
 
 MAX_CELLS = 100_000
-
-
-def check_shapes(shapes: Sequence[ModelShape]) -> Iterator[Problem]:
-    """Heads must divide the width, and rotary embeddings need an even head width."""
-    for index, shape in enumerate(shapes):
-        if shape.width % shape.num_heads:
-            yield Problem(
-                key=f"models[{index}].width",
-                value=str(shape.width),
-                message=f"not divisible by heads = {shape.num_heads}",
-            )
-        elif shape.head_width % 2:
-            yield Problem(
-                key=f"models[{index}].heads",
-                value=str(shape.num_heads),
-                message=f"gives heads of width {shape.head_width}; rotary embeddings need it even",
-            )
 
 
 def check_distinct(
@@ -81,17 +65,76 @@ def check_reserved(recipes: Sequence[Recipe]) -> Iterator[Problem]:
             )
 
 
-def check_batch(training: Training) -> Iterator[Problem]:
-    """A batch holds whole sequences."""
-    sequences, rest = divmod(training.batch_tokens, training.context)
-    if rest:
-        near = [count * training.context for count in (sequences, sequences + 1) if count]
+def check_batch(trainings: Sequence[Training]) -> Iterator[Problem]:
+    """A batch and its parts hold whole sequences, and a batch whole parts."""
+    batches = dict.fromkeys(training.batch_tokens for training in trainings)
+    training = trainings[0]
+    context, part = training.context, training.microbatch_tokens
+    uneven = next((batch for batch in batches if batch % context), None)
+    if part is not None and part % context:
+        yield _not_multiple("train.microbatch", part, context, f"context = {context}")
+    elif uneven is not None:
+        yield _not_multiple("train.batch", uneven, context, f"context = {context}")
+    elif part is not None:
+        for batch in batches:
+            if batch % part:
+                yield _not_multiple("train.batch", batch, part, f"microbatch = {part}tok")
+
+
+def _not_multiple(key: str, tokens: int, unit: int, unit_text: str) -> Problem:
+    units = tokens // unit
+    near = [f"{count * unit}tok" for count in (units, units + 1) if count]
+    return Problem(
+        key=key,
+        value=f"{tokens}tok",
+        message=f"not a multiple of {unit_text}; near it are {' and '.join(near)}",
+    )
+
+
+def check_resources(resources: Resources) -> Iterator[Problem]:
+    """A run that takes several GPUs shares none of them."""
+    if resources.pack and resources.gpus > 1:
         yield Problem(
-            key="train.batch",
-            value=f"{training.batch_tokens}tok",
-            message=f"not a multiple of context = {training.context}; near it are "
-            + " and ".join(f"{tokens}tok" for tokens in near),
+            key="resources.pack",
+            value="true",
+            message=f"several runs share one GPU only where a run takes one, and gpus = "
+            f"{resources.gpus}",
         )
+
+
+def check_ranks(runs: Iterable[RunSpec]) -> Iterator[Problem]:
+    """The GPUs of a run share out the parts of its steps evenly; the first run that cannot."""
+    for run in runs:
+        gpus, parts = run.resources.gpus, microbatches(run)
+        if parts % gpus:
+            yield Problem(
+                key="resources.gpus",
+                value=str(gpus),
+                message=f"must divide the parts of a step, of which {run.label} has {parts}; "
+                "train.microbatch says how many tokens each has",
+            )
+            return
+
+
+def check_unread(training: Training, chosen: Collection[str]) -> Iterator[Problem]:
+    """A key that neither schedule nor optimizer reads was meant for another one.
+
+    Args:
+        training: Of any model.
+        chosen: Keys of `train` that are not at their default.
+    """
+    unread = (
+        ("cooldown", training.schedule is Schedule.COSINE, "a cosine has no cooldown"),
+        (
+            "momentum",
+            training.optimizer is OptimizerKind.ADAMW,
+            "it is that of muon; what adamw has is beta1",
+        ),
+    )
+    for key, is_unread, reason in unread:
+        if is_unread and key in chosen:
+            value = str(getattr(training, key))
+            yield Problem(key=f"train.{key}", value=value, message=f"is not read: {reason}")
 
 
 def check_evaluation(evaluation: Evaluation, context: int) -> Iterator[Problem]:
@@ -102,38 +145,6 @@ def check_evaluation(evaluation: Evaluation, context: int) -> Iterator[Problem]:
             key="eval.tokens",
             value=f"{evaluation.tokens}tok",
             message=f"needs at least two sequences of context = {context}, which is {least}tok",
-        )
-
-
-def check_corpus(
-    documents: Sequence[Document], evaluation: Evaluation, training: Training
-) -> Iterator[Problem]:
-    """Each side of the split must hold what is asked of it.
-
-    A document has at most a token for each byte and a separator; byte tokens are exactly as many.
-
-    Raises:
-        InputError: If the split leaves a side empty.
-    """
-    train, held_out = (
-        sum(len(document.text) + 1 for document in side)
-        for side in split(documents, evaluation.held_out)
-    )
-    if train <= training.batch_tokens:
-        yield Problem(
-            key="train.batch",
-            value=f"{training.batch_tokens}tok",
-            message=f"the corpus has at most {train} training tokens, fewer than one batch and its "
-            "last target",
-        )
-    context = training.context
-    asked, there = evaluation.tokens // context, (held_out - 1) // context
-    if asked > there:
-        yield Problem(
-            key="eval.tokens",
-            value=f"{evaluation.tokens}tok",
-            message=f"the documents that held_out = {evaluation.held_out} leaves for validation "
-            f"have at most {there * context} tokens in whole sequences",
         )
 
 
@@ -177,31 +188,23 @@ def check_exemptions(shapes: Sequence[ModelShape], recipes: Sequence[Recipe]) ->
         )
 
 
-def check_budgets(
-    budgets: Sequence[Budget],
-    shapes: Sequence[ModelShape],
-    trainings: Sequence[Training],
-    vocab_size: int,
-) -> Iterator[Problem]:
-    """A horizon is bounded, needs a few steps, and does not cool down inside the warm-up."""
-    for index, budget in enumerate(budgets):
-        for shape, training in zip(shapes, trainings, strict=True):
-            horizon = resolve(
-                budget,
-                N=non_embedding_parameters(shape),
-                flops_per_token=flops_per_token(
-                    shape, vocab_size=vocab_size, context=training.context
-                ),
-                batch_tokens=training.batch_tokens,
-            )
-            message = _unfit(horizon, training)
-            if message:
+def check_budgets(horizons: Mapping[str, Sequence[Horizon]]) -> Iterator[Problem]:
+    """A horizon is bounded, needs a few steps, and does not cool down inside the warm-up.
+
+    Args:
+        horizons: Of each budget in order, by the name of the model.
+    """
+    reported: set[int] = set()
+    for model, of_model in horizons.items():
+        for index, horizon in enumerate(of_model):
+            message = _unfit(horizon)
+            if message and index not in reported:
+                reported.add(index)
                 yield Problem(
                     key=f"budgets[{index}]",
-                    value=budget.text,
-                    message=f"is {format_tokens(horizon)} for model {shape.name}, {message}",
+                    value=horizon.budget.text,
+                    message=f"is {format_tokens(horizon.tokens)} for model {model}, {message}",
                 )
-                break
 
 
 def check_size(models: int, recipes: int, budgets: int, seeds: int) -> Problem | None:
@@ -216,16 +219,19 @@ def check_size(models: int, recipes: int, budgets: int, seeds: int) -> Problem |
     )
 
 
-def _unfit(horizon: int, training: Training) -> str:
-    if horizon > LARGEST[Measure.TOKENS]:
+def _unfit(horizon: Horizon) -> str:
+    tokens, training = horizon.tokens, horizon.training
+    if tokens > LARGEST[Measure.TOKENS]:
         return f"above the {format_tokens(LARGEST[Measure.TOKENS])} that a budget has at most"
-    steps = horizon // training.batch_tokens
+    steps = tokens // training.batch_tokens
     if steps < MIN_STEPS:
         return f"{steps} of the {MIN_STEPS} optimizer steps that a budget needs at least"
-    trunk = training.branch_tokens(horizon)
-    if trunk < training.warmup_tokens:
-        return (
-            f"and its cooldown would start at {format_tokens(trunk)}, inside the warm-up of "
-            f"{format_tokens(training.warmup_tokens)}"
-        )
-    return ""
+    warmup = f"the warm-up of {format_tokens(training.warmup_tokens)}"
+    trunk = training.branch_tokens(tokens)
+    match training.schedule:
+        case Schedule.WSD if trunk < training.warmup_tokens:
+            return f"and its cooldown would start at {format_tokens(trunk)}, inside {warmup}"
+        case Schedule.COSINE if tokens <= training.warmup_tokens:
+            return f"no longer than {warmup}"
+        case _:
+            return ""

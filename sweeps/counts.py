@@ -1,29 +1,34 @@
 """Parameters and FLOPs of a model, counted exactly and under one stated convention.
 
-With width d, L layers, head width h, MLP width m, vocabulary V, context T:
+Width d, L blocks, H query heads and K key heads of width h, MLP width m, vocabulary V, context T;
+k matrices of an MLP, 3 of swiglu and 2 of relu2. Of a model with experts the first F blocks are
+dense; in the others E experts of width e, of which a token passes A, one of width s for all, and a
+router. A dense model has F = L.
 
-    attention   4 d^2 L              query, key, value and output projections
-    mlp         3 d m L  or  2 d m L swiglu (gate, up, down) or relu2 (up, down)
-    norms       (2 d + 2 h) L + d    two RMSNorm gains a layer, query and key gains, the final norm
-    embedding   V d                  input table
-    head        V d                  untied output projection
-    N         = attention + mlp + norms, the non-embedding parameters: what scaling laws take
+    attention   2 (H + K) h d L                  query and output, key and value
+    mlp         k d (m F + (s + E e) (L - F))    gate, up and down, or up and down
+    router      E d (L - F)
+    norms       (2 d + 2 h) L + d                two gains a block, query and key gains, the last
+    embedding   V d                              input table
+    head        V d                              untied output projection
+    N         = attention + mlp + router + norms, the non-embedding parameters
+    active    : the same with A in the place of E in mlp, what a token passes
 
-    forward FLOPs per token = 2 (attention + mlp)        GEMMs of the blocks, quantizable
-                            + 4 T d L                    scores and values, over the full context
-                            + 2 V d                      logits
-    FLOPs per token         = 3 x forward                backward = 2 x forward
+    forward FLOPs per token = 2 (attention + active mlp)   GEMMs of the blocks, quantizable
+                            + 2 router
+                            + 4 T H h L                    scores and values, over the full context
+                            + 2 V d                        logits
+    FLOPs per token         = 3 x forward                  backward = 2 x forward
 
 The square of attention is counted whole, without the causal half, as PaLM and Chinchilla
 (arXiv 2203.15556, appendix F) do; looking up an embedding is no FLOP, and neither softmax nor
-norms are counted. Exact counts exceed 6 N by two thirds at 190M parameters and by more below.
+norms are counted, nor the zero rows that fill up the blocks of an expert's tokens. Exact counts
+exceed 6 N by two thirds at 190M parameters and by more below.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kernels.operands import Operand
-from kernels.recipes import Recipe
 from sweeps.shapes import Mlp, ModelShape
 
 
@@ -35,12 +40,13 @@ class Parameters:
     head: int
     attention: int
     mlp: int
+    router: int
     norms: int
 
     @property
     def non_embedding(self) -> int:
         """N."""
-        return self.attention + self.mlp + self.norms
+        return self.attention + self.mlp + self.router + self.norms
 
     @property
     def total(self) -> int:
@@ -50,98 +56,142 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
-    """One linear layer of the blocks: its name, as recipes' rules match it, and its two widths."""
+    """One linear layer of the blocks that a recipe may quantize, or a stack of experts' layers.
+
+    Attributes:
+        name: As recipes' rules match it.
+        in_features: Of one layer.
+        out_features: Of one layer.
+        stack: Experts that it holds a layer of; 1 where there are none.
+        active: Layers of the stack that a token passes.
+    """
 
     name: str
     in_features: int
     out_features: int
+    stack: int = 1
+    active: int = 1
+
+    @property
+    def block(self) -> int:
+        """The block that it is in, counted from 0."""
+        return int(self.name.split(".")[1])
 
     @property
     def weights(self) -> int:
-        """Elements of its matrix."""
-        return self.in_features * self.out_features
+        """Elements of all its matrices."""
+        return self.in_features * self.out_features * self.stack
+
+    @property
+    def active_weights(self) -> int:
+        """Elements of the matrices that a token passes."""
+        return self.in_features * self.out_features * self.active
 
 
-@lru_cache(maxsize=16)  # asked for one recipe after the other
+def is_dense(shape: ModelShape, block: int) -> bool:
+    """Whether a block has one MLP for all tokens."""
+    return shape.experts is None or block < shape.experts.dense_layers
+
+
+@lru_cache(maxsize=256)  # asked for one recipe after the other
 def linear_layers(shape: ModelShape) -> tuple[Linear, ...]:
-    """Every linear layer of the blocks in the order of the forward pass."""
-    d, m = shape.width, shape.mlp_width
-    widths = {f"attention.{part}": (d, d) for part in ("query", "key", "value", "output")}
-    match shape.mlp:
-        case Mlp.SWIGLU:
-            widths |= {"mlp.gate": (d, m), "mlp.up": (d, m), "mlp.down": (m, d)}
-        case Mlp.RELU2:
-            widths |= {"mlp.up": (d, m), "mlp.down": (m, d)}
+    """Every quantizable linear layer of the blocks in the order of the forward pass."""
+    attention, dense, mixed = _attention(shape), _mlp(shape, shape.mlp_width), _mixture(shape)
     return tuple(
-        Linear(name=f"blocks.{block}.{name}", in_features=inside, out_features=outside)
+        Linear(
+            name=f"blocks.{block}.{one.name}",
+            in_features=one.in_features,
+            out_features=one.out_features,
+            stack=one.stack,
+            active=one.active,
+        )
         for block in range(shape.num_layers)
-        for name, (inside, outside) in widths.items()
+        for one in (*attention, *(dense if is_dense(shape, block) else mixed))
     )
 
 
 def count_parameters(shape: ModelShape, vocab_size: int) -> Parameters:
     """All buckets of a model with this vocabulary."""
-    d, layers = shape.width, shape.num_layers
-    matrices = {Mlp.SWIGLU: 3, Mlp.RELU2: 2}[shape.mlp]
-    return Parameters(
-        embedding=vocab_size * d,
-        head=vocab_size * d,
-        attention=4 * d * d * layers,
-        mlp=matrices * d * shape.mlp_width * layers,
-        norms=2 * (d + shape.head_width) * layers + d,
-    )
+    return _parameters(shape, vocab_size, sum(one.weights for one in linear_layers(shape)))
+
+
+def active_parameters(shape: ModelShape, vocab_size: int) -> Parameters:
+    """The buckets that a token passes: all of a dense model, a few experts of the others."""
+    active = sum(one.active_weights for one in linear_layers(shape))
+    return _parameters(shape, vocab_size, active)
 
 
 def non_embedding_parameters(shape: ModelShape) -> int:
-    """N: all parameters but the input embedding and the output head."""
+    """N: all parameters but the input embedding and the output head, every expert among them."""
     return count_parameters(shape, 0).non_embedding
+
+
+def active_non_embedding_parameters(shape: ModelShape) -> int:
+    """N without the experts that a token does not pass."""
+    return active_parameters(shape, 0).non_embedding
 
 
 def flops_per_token(shape: ModelShape, *, vocab_size: int, context: int) -> int:
     """Forward and backward FLOPs per training token at this context."""
-    attention = 4 * context * shape.width * shape.num_layers
-    return 3 * (_block_gemms(shape) + attention + 2 * vocab_size * shape.width)
+    passed = active_parameters(shape, vocab_size)
+    products = passed.attention + passed.mlp + passed.router + passed.head
+    return 3 * (2 * products + 4 * context * shape.query_width * shape.num_layers)
 
 
 def six_n_flops_per_token(shape: ModelShape) -> int:
-    """The usual approximation 6 N, shown beside the exact count."""
-    return 6 * non_embedding_parameters(shape)
+    """The usual approximation 6 N, of the active N, shown beside the exact count."""
+    return 6 * active_non_embedding_parameters(shape)
 
 
-def quantizable_share(shape: ModelShape, *, vocab_size: int, context: int) -> float:
-    """Share of all FLOPs in GEMMs of the blocks: f in the bound 1 / ((1 - f) + f / s) on a speedup.
-
-    The three GEMMs of a layer cost the same, so the share holds for each of them too.
-    """
-    total = flops_per_token(shape, vocab_size=vocab_size, context=context)
-    return 3 * _block_gemms(shape) / total
-
-
-def quantized_elements_per_token(shape: ModelShape, recipe: Recipe, *, batch_tokens: int) -> float:
-    """Elements that a step rounds or transforms, per token of the step.
-
-    Each operand with a grid counts once for rounding, and both of a GEMM once more where it has an
-    RHT; weights are shared by the tokens of a step.
-    """
-    elements = 0.0
-    for layer in linear_layers(shape):
-        if not recipe.quantizes(layer.name, shape.num_layers):
-            continue
-        x, dy = float(layer.in_features), float(layer.out_features)
-        w = layer.weights / batch_tokens
-        for gemm, sizes in (
-            (recipe.fprop, (x, w)),
-            (recipe.dgrad, (dy, w)),
-            (recipe.wgrad, (dy, x)),
-        ):
-            elements += sum(map(_rounded, (gemm.left, gemm.right), sizes))
-            elements += 0.0 if gemm.rht is None else sum(sizes)
-    return elements
+def _parameters(shape: ModelShape, vocab_size: int, linears: int) -> Parameters:
+    d, layers = shape.width, shape.num_layers
+    attention = sum(one.weights for one in _attention(shape)) * layers
+    mixtures = sum(not is_dense(shape, block) for block in range(layers))
+    experts = 0 if shape.experts is None else shape.experts.count
+    return Parameters(
+        embedding=vocab_size * d,
+        head=vocab_size * d,
+        attention=attention,
+        mlp=linears - attention,
+        router=experts * d * mixtures,
+        norms=2 * (d + shape.head_width) * layers + d,
+    )
 
 
-def _rounded(operand: Operand, size: float) -> float:
-    return 0.0 if operand.grid is None else size
+def _attention(shape: ModelShape) -> tuple[Linear, ...]:
+    d, queries, keys = shape.width, shape.query_width, shape.kv_width
+    return (
+        Linear(name="attention.query", in_features=d, out_features=queries),
+        Linear(name="attention.key", in_features=d, out_features=keys),
+        Linear(name="attention.value", in_features=d, out_features=keys),
+        Linear(name="attention.output", in_features=queries, out_features=d),
+    )
 
 
-def _block_gemms(shape: ModelShape) -> int:
-    return 2 * sum(layer.weights for layer in linear_layers(shape))
+def _mixture(shape: ModelShape) -> tuple[Linear, ...]:
+    if (experts := shape.experts) is None:
+        return ()
+    shared = _mlp(shape, experts.shared_width, "shared.") if experts.shared_width else ()
+    routed = _mlp(shape, experts.width, "experts.", stack=experts.count, active=experts.active)
+    return (*shared, *routed)
+
+
+def _mlp(
+    shape: ModelShape, inner: int, part: str = "", *, stack: int = 1, active: int = 1
+) -> tuple[Linear, ...]:
+    d = shape.width
+    match shape.mlp:
+        case Mlp.SWIGLU:
+            widths = {"gate": (d, inner), "up": (d, inner), "down": (inner, d)}
+        case Mlp.RELU2:
+            widths = {"up": (d, inner), "down": (inner, d)}
+    return tuple(
+        Linear(
+            name=f"mlp.{part}{name}",
+            in_features=inside,
+            out_features=outside,
+            stack=stack,
+            active=active,
+        )
+        for name, (inside, outside) in widths.items()
+    )

@@ -28,7 +28,7 @@ class Row:
         loss_se: Its standard error over validation sequences.
         loss_bf16: The same weights through a BF16 forward pass.
         train_loss: Mean over the last 5 % of tokens.
-        bytes_per_token: Of the validation text.
+        bytes_per_token: Of the validation text; None where it was not measured or is not known.
         gap: Against the paired BF16 run; None for BF16 itself and without a pair.
         relative: The gap in percent.
         reason: Why there is no loss or no gap; else empty.

@@ -44,11 +44,12 @@ WRONG_KEY = frozenset({"extra_forbidden", "invalid_key"})
 """Mistakes whose place ends in the key that the user wrote, whatever that is."""
 
 OTHER_KINDS = {
-    ("learning_rate", "<text>"): "a number",
-    ("learning_rate", "<number>"): "'auto'",
+    ("learning_rate", "<number>"): "the name of a rule",
+    ("corpus", "<mapping>"): "'stdlib' or a path",
     ("tokenizer", "<text>"): "a mapping such as {bpe: 512}",
     ("tokenizer", "<mapping>"): "'byte'",
     ("seeds", "<number>"): "a mapping such as {init: 0, data: 1}",
+    ("models", "<mapping>"): "the name of a preset",
     ("recipes", "<mapping>"): "the name of a preset",
     ("format", "<mapping>"): "the name of a format",
 }

@@ -2,12 +2,15 @@
 
     seconds per token = FLOPs per token / FLOPS_PER_SECOND
                       + quantized elements per token / ELEMENTS_PER_SECOND
-                      + STEP_SECONDS / tokens per step
+                      + LAYER_SECONDS * linear layers / tokens of a microbatch
 
-for one slot of one core, and RUN_SECONDS for each run. The constants are a least-squares fit to 18
-runs of 27k to 159k parameters on a 2-core AVX2 server, each within 12 % of it. When runs of other
-kinds were measured here, the model is corrected by the median ratio of measured to modelled time,
-so that a faster machine is believed at once.
+for one slot of one core, divided by the ranks of a run, and RUN_SECONDS for each run. Of routed
+experts the FLOPs are those that a token passes, and each expert's matrix is a layer. The constants
+are a least-squares fit of relative errors to the processor time of 28 steps of models from 50k to
+4M parameters (dense and moe, 16-bit, 8-bit and 4-bit recipes, 512 to 8192 tokens) on one Zen 4 core
+with AVX512-BF16, each within 25 % of it; a core without those instructions is several times slower.
+When runs of other kinds were measured here, the model is corrected by the median ratio of measured
+to modelled time, so that another machine is believed at once.
 """
 
 import heapq
@@ -16,19 +19,22 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from kernels.recipes import Recipe
-from sweeps.counts import flops_per_token, quantized_elements_per_token
+from sweeps.counts import flops_per_token, linear_layers
+from sweeps.quantized_work import quantized_elements_per_token
 from sweeps.records import RunRecord
 from sweeps.runspec import RunSpec
 from sweeps.shapes import ModelShape
+from sweeps.training import OptimizerKind
 
-FLOPS_PER_SECOND = 1.9e10
+FLOPS_PER_SECOND = 1.3e11
 """BF16 GEMMs and attention of small models on one core, everything between them included."""
 
-ELEMENTS_PER_SECOND = 4e8
+ELEMENTS_PER_SECOND = 7e8
 """Elements scaled, rounded or transformed on one core by the CPU kernels."""
 
-STEP_SECONDS = 0.05
-"""What an optimizer step costs whatever its batch: the optimizer and the calls."""
+LAYER_SECONDS = 3e-4
+"""What a linear layer costs a microbatch whatever its size: the calls of its three GEMMs, and of
+what lies between layers."""
 
 RUN_SECONDS = 6.0
 """Starting a worker: a process, torch, the corpus."""
@@ -46,6 +52,9 @@ class Kind:
     vocab_size: int
     context: int
     batch_tokens: int
+    microbatch_tokens: int | None
+    optimizer: OptimizerKind
+    gpus: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,19 +102,21 @@ def kind_of(spec: RunSpec) -> Kind:
         vocab_size=spec.tokenizer.vocab_size,
         context=spec.training.context,
         batch_tokens=spec.training.batch_tokens,
+        microbatch_tokens=spec.training.microbatch_tokens,
+        optimizer=spec.training.optimizer,
+        gpus=spec.resources.gpus,
     )
 
 
 def modelled_seconds_per_token(spec: RunSpec) -> float:
     """The module's formula for one run."""
     shape, training = spec.model, spec.training
+    tokens = training.microbatch_tokens or training.batch_tokens
     flops = flops_per_token(shape, vocab_size=spec.tokenizer.vocab_size, context=training.context)
-    elements = quantized_elements_per_token(shape, spec.recipe, batch_tokens=training.batch_tokens)
-    return (
-        flops / FLOPS_PER_SECOND
-        + elements / ELEMENTS_PER_SECOND
-        + STEP_SECONDS / training.batch_tokens
-    )
+    elements = quantized_elements_per_token(shape, spec.recipe, tokens=tokens)
+    layers = sum(layer.stack for layer in linear_layers(shape))
+    seconds = flops / FLOPS_PER_SECOND + elements / ELEMENTS_PER_SECOND
+    return (seconds + LAYER_SECONDS * layers / tokens) / spec.resources.gpus
 
 
 def makespan(seconds: Iterable[float], slots: int) -> float:

@@ -49,7 +49,12 @@ class Experts:
     shared_width: int
     dense_layers: int = 0
     router: Router = Router.SIGMOID
-    balance_rate: float = 0.001
+    balance_rate: float = 0.01
+
+    @property
+    def passed_width(self) -> int:
+        """Inner width of all that a token passes in a block with experts."""
+        return self.shared_width + self.active * self.width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

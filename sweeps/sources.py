@@ -36,7 +36,7 @@ class CorpusRef:
         kind: How the documents are found.
         path: Absolute file, folder or glob; the name of a Hugging Face dataset; empty for `stdlib`.
         fingerprint: SHA-256 over the SHA-256 of each document, in order.
-        num_bytes: Bytes in all documents; of token shards 2 or 4 a token.
+        num_bytes: Bytes in all documents; of token shards 4 a token, whatever the files hold.
         num_documents: Documents read.
         column: Of `jsonl`, `parquet` and `dataset`: the field that holds the text.
         subset: Of `dataset`: its configuration; None for the only one.

@@ -9,42 +9,54 @@ whichever door the spec comes in: first what each key may hold, then what must h
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import yaml
 from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 
 from kernels.recipe_warnings import warnings_of
 from kernels.recipes import Recipe
 from sweeps import checks
-from sweeps.corpus import Document, describe
+from sweeps.corpus_sections import (
+    CorpusEntry,
+    TokenizerEntry,
+    check_sources,
+    from_folder,
+    tokenizer_of,
+)
 from sweeps.errors import Problem, SpecError
 from sweeps.grid_section import GridSection
+from sweeps.horizons import Horizon, horizons_of
 from sweeps.meaning import meaning
+from sweeps.model_sections import ModelEntry, shape_of
 from sweeps.problems import problems_of
 from sweeps.recipe_sections import RecipeEntry, recipe_of
+from sweeps.rule_notes import rule_notes
 from sweeps.runspec import Diagnostics, Seeds
 from sweeps.sections import (
     BudgetText,
     DiagnosticsSection,
     EvalSection,
-    ModelSection,
     Section,
     SeedsEntry,
-    TokenizerEntry,
-    TrainSection,
     seeds_of,
-    tokenizer_of,
 )
+from sweeps.shape_checks import check_model_names, check_shapes
 from sweeps.shapes import ModelShape
-from sweeps.sources import CorpusKind, CorpusRef, TokenizerRef
+from sweeps.sources import TokenizerRef
 from sweeps.tails import check_tails, padding_notes
+from sweeps.train_sections import HealthSection, ResourcesSection, TrainSection
+from sweeps.training import Training
 from sweeps.yaml_file import read_mapping
+
+CHECKED = object()
+"""Context of a validation that need not ask again what must hold between the parts."""
 
 
 class SweepSpec(Section):
@@ -53,15 +65,17 @@ class SweepSpec(Section):
     Attributes:
         name: Slug that the sweep's id starts with.
         purpose: Free text.
-        models: Shapes of the models.
+        models: Preset names, or shapes dimension by dimension.
         recipes: Preset names, presets with exemptions, one grid everywhere, or every operand.
         grid: More recipes, as a cross product; those listed already are not repeated.
         budgets: How long each run trains, with a unit.
         seeds: One integer for all four streams, or each stream by name.
-        corpus: `stdlib`, or a file, folder or glob.
-        tokenizer: `byte`, or a BPE of a given vocabulary.
-        train: Optimizer and schedule.
+        corpus: `stdlib`, text files by their path, or a mapping for another source.
+        tokenizer: `byte`, a BPE of a given vocabulary, a `tokenizer.json`, or ids as they are.
+        train: Optimizer, schedule and batch.
         eval: The held-out set.
+        health: When a run has diverged although its numbers are finite.
+        resources: Where each run is carried out; no part of its identity.
         diagnostics: What is measured of the recipe along the way; no part of a run's identity.
 
     Raises:
@@ -70,34 +84,36 @@ class SweepSpec(Section):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=48)
     purpose: str = Field(default="", max_length=4000)
-    models: tuple[ModelSection, ...] = Field(min_length=1, max_length=256)
+    models: tuple[ModelEntry, ...] = Field(min_length=1, max_length=256)
     recipes: tuple[RecipeEntry, ...] = Field(default=(), max_length=1024)
     grid: GridSection | None = None
     budgets: tuple[BudgetText, ...] = Field(min_length=1, max_length=256)
     seeds: tuple[SeedsEntry, ...] = Field(default=(0,), min_length=1, max_length=1024)
-    corpus: Annotated[str, Field(min_length=1, max_length=4096)] = "stdlib"
+    corpus: CorpusEntry = "stdlib"
     tokenizer: TokenizerEntry = "byte"
     train: TrainSection
     eval: EvalSection = EvalSection()
+    health: HealthSection = HealthSection()
+    resources: ResourcesSection = ResourcesSection()
     diagnostics: DiagnosticsSection | None = None
 
     @model_validator(mode="wrap")
     @classmethod
     def _in_user_words(
-        cls, data: Any, handler: ModelWrapValidatorHandler["SweepSpec"]
+        cls, data: Any, handler: ModelWrapValidatorHandler["SweepSpec"], info: ValidationInfo
     ) -> "SweepSpec":
         try:
             spec = handler(data)
         except ValidationError as error:
             raise SpecError(*problems_of(error, cls)) from error
-        problems = list(spec._problems())
+        problems = [] if info.context is CHECKED else list(spec._problems())
         if problems:
             raise SpecError(*problems)
         return spec
 
     def shapes(self) -> tuple[ModelShape, ...]:
         """The models."""
-        return tuple(model.shape() for model in self.models)
+        return tuple(map(shape_of, self.models))
 
     def all_recipes(self) -> tuple[Recipe, ...]:
         """Listed recipes, then those of the grid that are not among them."""
@@ -110,8 +126,18 @@ class SweepSpec(Section):
         """The four streams of each seed."""
         return tuple(map(seeds_of, self.seeds))
 
+    def horizons(self, shape: ModelShape) -> tuple[Horizon, ...]:
+        """The budgets of a model, settled, in order."""
+        vocab_size = self.tokenizer_ref().vocab_size
+        settled = horizons_of(self.budgets, shape=shape, train=self.train, vocab_size=vocab_size)
+        return tuple(settled)
+
     def tokenizer_ref(self) -> TokenizerRef:
-        """The tokenizer."""
+        """The tokenizer; a file that it names is read.
+
+        Raises:
+            SpecError: If that file will not do.
+        """
         return tokenizer_of(self.tokenizer)
 
     def run_diagnostics(self) -> Diagnostics:
@@ -119,11 +145,12 @@ class SweepSpec(Section):
         return self.diagnostics.diagnostics() if self.diagnostics else Diagnostics()
 
     def warnings(self) -> tuple[str, ...]:
-        """What can be run but is seldom meant, and what is padded; a sentence each."""
-        recipes = self.all_recipes()
+        """What is seldom meant or padded, and what the rules entail; a sentence each."""
+        recipes, shapes = self.all_recipes(), self.shapes()
         meant = (sentence for recipe in recipes for sentence in warnings_of(recipe))
-        padded = padding_notes(self.shapes(), recipes, self.train.batch)
-        return tuple(dict.fromkeys((*meant, *padded)))
+        horizons = {shape.name: self.horizons(shape) for shape in shapes}
+        padded = padding_notes(shapes, recipes, _trainings(horizons))
+        return tuple(dict.fromkeys((*meant, *padded, *rule_notes(self.train, horizons))))
 
     def _listed_recipes(self) -> tuple[Recipe, ...]:
         return tuple(map(recipe_of, self.recipes))
@@ -137,17 +164,21 @@ class SweepSpec(Section):
         if not recipes:
             yield Problem(key="recipes", value="", message="needs at least one recipe, or a grid")
         listed = self._listed_recipes()
-        trainings = [self.train.training(shape) for shape in shapes]
-        vocab_size = self.tokenizer_ref().vocab_size
+        horizons = {shape.name: self.horizons(shape) for shape in shapes}
+        trainings = _trainings(horizons)
+        yield from check_sources(self.corpus, self.tokenizer)
         yield from self._repeats()
-        yield from checks.check_shapes(shapes)
+        yield from check_shapes(shapes)
+        yield from check_model_names(shapes)
         yield from checks.check_reserved(listed)
         yield from checks.check_globs(shapes, self._globs(listed))
         yield from checks.check_exemptions(shapes, listed)
-        yield from checks.check_batch(trainings[0])
-        yield from check_tails(shapes, recipes, self.train.batch)
+        yield from checks.check_batch(trainings)
+        yield from checks.check_unread(trainings[0], self.train.chosen())
+        yield from checks.check_resources(self.resources.resources())
+        yield from check_tails(shapes, recipes, trainings)
         yield from checks.check_evaluation(self.eval.evaluation(), self.train.context)
-        yield from checks.check_budgets(self.budgets, shapes, trainings, vocab_size)
+        yield from checks.check_budgets(horizons)
 
     def _globs(self, listed: Sequence[Recipe]) -> dict[str, list[str]]:
         globs = {
@@ -180,6 +211,10 @@ class SweepSpec(Section):
         yield from self.grid.problems() if self.grid else ()
 
 
+def _trainings(horizons: Mapping[str, Sequence[Horizon]]) -> tuple[Training, ...]:
+    return tuple(dict.fromkeys(one.training for of_model in horizons.values() for one in of_model))
+
+
 def parse_spec(given: Mapping[str, Any]) -> SweepSpec:
     """The spec that a mapping of plain values (from YAML or JSON) stands for.
 
@@ -190,46 +225,21 @@ def parse_spec(given: Mapping[str, Any]) -> SweepSpec:
 
 
 def load_spec(path: Path) -> SweepSpec:
-    """The spec in a YAML file; a relative corpus path counts from the file's folder.
+    """The spec in a YAML file; relative paths of its corpus and tokenizer count from its folder.
 
     Raises:
         InputError: If the file cannot be read or is no YAML mapping.
         SpecError: With every problem found in it.
     """
-    given = read_mapping(path)
-    corpus = given.get("corpus")
-    if isinstance(corpus, str) and corpus not in ("", CorpusKind.STDLIB):
-        given["corpus"] = str(path.absolute().parent / _at_home(corpus))
-    return parse_spec(given)
+    return parse_spec(from_folder(read_mapping(path), path.parent))
 
 
-def _at_home(corpus: str) -> Path:
-    try:
-        return Path(corpus).expanduser()
-    except RuntimeError as error:
-        message = "there is no such user"
-        raise SpecError(Problem(key="corpus", value=corpus, message=message)) from error
+def stored_spec(text: str) -> SweepSpec:
+    """A spec as it was stored, in JSON: checked once, and files that it names may be gone since."""
+    return SweepSpec.model_validate_json(text, context=CHECKED)
 
 
 def spec_text(spec: SweepSpec) -> str:
     """The spec as YAML that loads to the same spec, defaults left out."""
     values = spec.model_dump(mode="json", exclude_defaults=True)
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=100)
-
-
-def pin_corpus(spec: SweepSpec) -> CorpusRef:
-    """Read the spec's corpus once and pin it by its hash.
-
-    Raises:
-        InputError: If there is no text, some that is not UTF-8, or too little for what is asked.
-    """
-
-    def check(documents: Sequence[Document]) -> None:
-        training = spec.train.training(spec.models[0].shape())
-        problems = tuple(checks.check_corpus(documents, spec.eval.evaluation(), training))
-        if problems:
-            raise SpecError(*problems)
-
-    if spec.corpus == CorpusKind.STDLIB:
-        return describe(CorpusKind.STDLIB, check=check)
-    return describe(CorpusKind.TEXT, spec.corpus, check)

@@ -62,7 +62,7 @@ class Training:
         learning_rate: Peak, held through the stable phase.
         warmup_tokens: Linear warm-up, a multiple of `batch_tokens`.
         cooldown: Share of a horizon over which the rate falls linearly; of WSD only.
-        weight_decay: Decoupled, on matrices only.
+        weight_decay: Decoupled, on matrices but the embedding.
         beta1: First-moment decay of AdamW.
         beta2: Second-moment decay of AdamW.
         gradient_clip: Largest global gradient norm.

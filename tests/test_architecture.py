@@ -42,7 +42,7 @@ def test_each_framework_enters_through_its_own_file() -> None:
         framework: {name(path) for path in SOURCES if framework in imported_roots(path)}
         for framework in ("ray", "mlflow", "sqlalchemy", "alembic")
     }
-    assert doors["ray"] == {"workers/ray_executor.py"}
+    assert all(file.startswith("workers/ray_") for file in doors["ray"])
     assert doors["mlflow"] == {"workers/tracking.py"}
     assert all(file.startswith("orchestrator/") for file in doors["sqlalchemy"] | doors["alembic"])
 

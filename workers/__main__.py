@@ -142,7 +142,12 @@ def _executor(settings: Settings) -> Iterator[Executor]:
 
             store = hashlib.sha256(settings.database_url.encode()).hexdigest()[:12]
             ray = RayExecutor(
-                settings.ray_address, settings.slots, cache, namespace=f"gridlaw-{store}"
+                settings.ray_address,
+                settings.slots,
+                cache,
+                namespace=f"gridlaw-{store}",
+                gpu_bytes=settings.gpu_memory_bytes,
+                accelerate=settings.accelerate,
             )
             try:
                 yield ray
@@ -151,7 +156,7 @@ def _executor(settings: Settings) -> Iterator[Executor]:
         case ExecutorKind.LOCAL:
             from workers.local_executor import LocalExecutor
 
-            local = LocalExecutor(cache=cache, slots=settings.slots)
+            local = LocalExecutor(cache=cache, slots=settings.slots, accelerate=settings.accelerate)
             try:
                 yield local
             finally:

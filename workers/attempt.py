@@ -13,6 +13,7 @@ the training thread, tracebacks included, goes to `attempt-N.log` in the run's f
     StorageError, no space or quota      DISK_FULL
     InputError, CheckpointError          INVALID_RUN
     PreflightError                       PREFLIGHT_FAILED
+    WorkerLostError                      WORKER_LOST
     anything else                        TRAINING_ERROR
 """
 
@@ -41,6 +42,10 @@ logger = logging.getLogger(__name__)
 
 Start = Callable[[Task], Generator[TrainEvent, None, None]]
 """What begins a training: closing the generator checkpoints and leaves."""
+
+
+class WorkerLostError(GridlawError):
+    """A process that a training needs is gone."""
 
 
 class Attempt:
@@ -134,6 +139,8 @@ def ending_of(error: BaseException) -> Ended:
             reason = Reason.INVALID_RUN
         case PreflightError():
             reason = Reason.PREFLIGHT_FAILED
+        case WorkerLostError():
+            reason = Reason.WORKER_LOST
         case _:
             reason = Reason.TRAINING_ERROR
     return Ended(reason=reason, detail=_sentence(error))

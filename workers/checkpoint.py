@@ -10,60 +10,33 @@
 Every file is whole or absent (`workers.durable`); a checkpoint without its sidecar does not exist.
 Trunk states at branch points are kept, so that another horizon can leave the trunk later; of the
 others the newest of each path stays and one before it, to fall back to. The weights of an endpoint,
-4 bytes a parameter, stay for good. A file that is damaged, belongs to another run or lies past its
-horizon is refused with the reason.
+4 bytes a parameter, stay for good. A file that is damaged, belongs to another run, would go on with
+other data or draws (`workers.state.counters`) or lies past its horizon is refused with the reason.
 """
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-import safetensors.torch
-from torch import Tensor
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
 from sweeps.errors import CheckpointError, ConflictError, StorageError
 from sweeps.metrics import Endpoint
+from sweeps.runspec import RunSpec
 from workers import durable
-
-WEIGHT = "weight."
-"""Beginning of the names of the tensors that are weights."""
+from workers.state import KEPT, WEIGHT, Position, State, counters
+from workers.tensor_stream import Seal, write_tensors
 
 NAME = re.compile(r"(?:trunk|branch-(?P<horizon>\d+))-(?P<step>\d{9})")
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """A point on the trunk (`horizon` None) or in a cooldown branch, after `step` steps."""
-
-    horizon: int | None
-    step: int
-
-    @property
-    def path(self) -> str:
-        """The beginning of the names of all files on the same path."""
-        return "trunk" if self.horizon is None else f"branch-{self.horizon}"
-
-    @property
-    def name(self) -> str:
-        """File name without its ending."""
-        return f"{self.path}-{self.step:09d}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """What training goes on from; `seconds` is the training time so far."""
-
-    position: Position
-    seconds: float
-    tensors: dict[str, Tensor]
 
 
 class Checkpoints:
@@ -71,15 +44,15 @@ class Checkpoints:
 
     Args:
         folder: The run's own.
-        run_id: Of the run.
-        batch_tokens: Tokens of an optimizer step.
+        spec: The run.
         attempt: Number of the attempt; a reader is none.
     """
 
-    def __init__(self, folder: Path, *, run_id: str, batch_tokens: int, attempt: int = 0) -> None:
+    def __init__(self, folder: Path, spec: RunSpec, *, attempt: int = 0) -> None:
         self._folder = folder
-        self._run_id = run_id
-        self._batch_tokens = batch_tokens
+        self._spec = spec
+        self._run_id = spec.run_id
+        self._batch_tokens = spec.training.batch_tokens
         self._attempt = attempt
 
     def claim(self) -> None:
@@ -148,15 +121,15 @@ class Checkpoints:
         """Write the weights of an endpoint, which stay for good.
 
         Args:
-            state: At exactly the horizon of its position; of its tensors the weights are written.
+            state: At exactly the horizon of its position; what the model carries is written.
 
         Raises:
             ConflictError: If a later attempt has claimed the folder.
             StorageError: If the disk is full; what was there before is untouched.
         """
-        weights = {name: t for name, t in state.tensors.items() if name.startswith(WEIGHT)}
+        carried = {n: t for n, t in state.tensors.items() if n.startswith((WEIGHT, KEPT))}
         name = self._endpoint_name(state.position)
-        self._write(name, dataclasses.replace(state, tensors=weights), keep=True)
+        self._write(name, dataclasses.replace(state, tensors=carried), keep=True)
 
     def latest(self, horizon: int, branch: int) -> State | None:
         """The sound state from which the fewest steps lead to a horizon; None if there is none.
@@ -192,7 +165,7 @@ class Checkpoints:
         return self._read(position.name, position)
 
     def weights(self, tokens: int) -> State:
-        """The weights that were measured at a horizon, `weight.<name>`, and nothing else.
+        """What the model carried when it was measured at a horizon, and nothing else.
 
         Raises:
             CheckpointError: If they are not there, damaged or of another run.
@@ -207,45 +180,47 @@ class Checkpoints:
 
     def _write(self, name: str, state: State, *, keep: bool) -> None:
         self._check_attempt()
-        content = safetensors.torch.save(state.tensors)
+        position = state.position
+        seal = write_tensors(self._folder / f"{name}.safetensors", state.tensors)
         sidecar = {
             "run_id": self._run_id,
             "attempt": self._attempt,
             "keep": keep,
-            "horizon": state.position.horizon,
-            "step": state.position.step,
-            "tokens": state.position.step * self._batch_tokens,
+            "horizon": position.horizon,
+            "step": position.step,
+            "tokens": position.step * self._batch_tokens,
             "seconds": state.seconds,
-            "bytes": len(content),
-            "sha256": hashlib.sha256(content).hexdigest(),
+            "counters": counters(self._spec, position),
+            **asdict(seal),
         }
-        durable.write(self._folder / f"{name}.safetensors", content)
         durable.write(self._folder / f"{name}.json", json.dumps(sidecar, indent=1).encode())
 
     def _read(self, name: str, position: Position) -> State:
         path = self._folder / f"{name}.safetensors"
         try:
             sidecar = json.loads((self._folder / f"{name}.json").read_text())
-            content = path.read_bytes()
-            refusal = self._refusal(position, sidecar, content)
-            seconds = float(sidecar["seconds"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            seal = Seal(bytes=sidecar["bytes"], sha256=sidecar["sha256"])
+            refusal = self._refusal(position, sidecar) or seal.broken_by(path)
+            tensors = {} if refusal else load_file(path)
+            rows = len(tensors.get("history", ()))
+            if "history" in tensors and rows != position.step:
+                refusal = f"its history has {rows} steps"
+            state = State(position=position, seconds=float(sidecar["seconds"]), tensors=tensors)
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
             refusal = f"it cannot be read: {error!r}"
         if refusal:
             raise CheckpointError(f"checkpoint {path} refused: {refusal}")
-        return State(position=position, seconds=seconds, tensors=safetensors.torch.load(content))
+        return state
 
-    def _refusal(
-        self, position: Position, sidecar: dict[str, object], content: bytes
-    ) -> str | None:
+    def _refusal(self, position: Position, sidecar: dict[str, Any]) -> str | None:
         if sidecar["run_id"] != self._run_id:
             return f"it belongs to run {sidecar['run_id']}, this is {self._run_id}"
         if (sidecar["horizon"], sidecar["step"]) != (position.horizon, position.step):
             return "its name and its sidecar disagree"
-        if len(content) != sidecar["bytes"]:
-            return f"it is truncated: {len(content)} of {sidecar['bytes']} bytes"
-        if hashlib.sha256(content).hexdigest() != sidecar["sha256"]:
-            return "its checksum is wrong"
+        stands = sidecar["counters"]
+        for name, expected in counters(self._spec, position).items():
+            if stands[name] != expected:
+                return f"its {name} is {stands[name]}, of this run it is {expected}"
         tokens = position.step * self._batch_tokens
         if position.horizon is not None and tokens > position.horizon:
             return f"it is over-shot: {tokens} tokens for a horizon of {position.horizon}"

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
+
+from workers.layers.loss import token_losses
+from workers.world import ALONE, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,25 +25,27 @@ class Measurement:
 
 
 @torch.no_grad()
-def sequence_losses(model: nn.Module, windows: Tensor, batch: int) -> Tensor:
+def sequence_losses(model: nn.Module, windows: Tensor, batch: int, world: World = ALONE) -> Tensor:
     """Mean loss of each sequence, nats per token, FP64 [sequences].
 
     Args:
         model: Ids [B, T] to logits [B, T, vocabulary].
         windows: Ids [sequences, context + 1] on the model's device.
         batch: Sequences in a forward pass.
+        world: The ranks that share the passes.
     """
-    per_sequence = []
-    for chunk in torch.split(windows, batch):
+
+    def read(chunk: Tensor) -> Tensor:
         inputs, targets = chunk[:, :-1], chunk[:, 1:]
-        losses = functional.cross_entropy(model(inputs).transpose(1, 2), targets, reduction="none")
-        per_sequence.append(losses.double().mean(dim=1))
-    return torch.cat(per_sequence)
+        losses = token_losses(model(inputs), targets)
+        return losses.double().mean(dim=1)
+
+    return torch.cat(world.each(read, torch.split(windows, batch)))
 
 
-def measure(model: nn.Module, windows: Tensor, batch: int) -> Measurement:
+def measure(model: nn.Module, windows: Tensor, batch: int, world: World = ALONE) -> Measurement:
     """Read every window once; arguments as in `sequence_losses`, at least two sequences."""
-    return mean_of(sequence_losses(model, windows, batch))
+    return mean_of(sequence_losses(model, windows, batch, world))
 
 
 def mean_of(losses: Tensor) -> Measurement:

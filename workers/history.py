@@ -7,7 +7,8 @@ A scheduled report follows step n when n is a multiple of
 that is every step up to 128, then 64 points for each doubling. The schedule looks at the step
 alone, not at horizons or clocks, so a resumed run and one with more horizons report the same.
 
-Values stay on the device until they are read, so that a GPU never waits for a step's loss.
+Values stay on the device until they are read, so that a GPU never waits for a step's loss. As they
+are read, `workers.health` judges them.
 """
 
 import math
@@ -15,6 +16,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from sweeps.training import Health
+from workers.health import DivergenceError, HealthWatch
 
 POINTS_PER_DOUBLING = 64
 
@@ -29,16 +33,11 @@ def report_step_before(step: int) -> int:
     return (step - 1) - (step - 1) % _interval(step - 1)
 
 
-class NonFiniteError(Exception):
-    """A loss or a gradient left the finite numbers.
-
-    Attributes:
-        step: The step at which it did, counted from 1.
-    """
+class NonFiniteError(DivergenceError):
+    """A loss or a gradient left the finite numbers at a step."""
 
     def __init__(self, what: str, value: float, step: int) -> None:
-        super().__init__(f"{what} became {value} at step {step}")
-        self.step = step
+        super().__init__(f"{what} became {value} at step {step}", step)
 
     def at(self, place: str) -> "NonFiniteError":
         """The same, with what is known of where it began."""
@@ -57,10 +56,20 @@ class Means:
 class History:
     """Grows by a row at every step; row n - 1 belongs to step n."""
 
-    def __init__(self, rows: Tensor | None = None) -> None:
-        """Starts empty, or goes on from what `tensor` gave."""
-        self._rows: list[list[float]] = [] if rows is None else rows.tolist()
+    def __init__(self, health: Health, rows: Tensor | None = None) -> None:
+        """Starts empty, or goes on from what `tensor` gave.
+
+        Args:
+            health: When finite losses mean that the run has diverged.
+            rows: FP32 [steps, 2].
+
+        Raises:
+            DivergenceError: If the run has diverged within these rows.
+        """
+        self._watch = HealthWatch(health)
+        self._rows: list[list[float]] = []
         self._unread: list[Tensor] = []
+        self._take([] if rows is None else rows.tolist())
 
     def append(self, loss: Tensor, gradient_norm: Tensor) -> None:
         """Note one step's scalars without waiting for them; the norm of a skipped step is 0."""
@@ -71,16 +80,13 @@ class History:
 
         Raises:
             NonFiniteError: At the first step whose loss or gradient norm is not finite.
+            DivergenceError: At the first step at which the losses are beyond the run's health.
         """
         if not self._unread:
             return
-        rows: list[list[float]] = torch.stack(self._unread).tolist()
+        rows = torch.stack(self._unread).tolist()
         self._unread.clear()
-        for step, row in enumerate(rows, start=len(self._rows) + 1):
-            for value, what in zip(row, ("training loss", "gradient norm"), strict=True):
-                if not math.isfinite(value):
-                    raise NonFiniteError(what, value, step)
-        self._rows += rows
+        self._take(rows)
 
     def means(self, first: int, last: int) -> Means:
         """Means over the settled steps first + 1 to last."""
@@ -91,6 +97,14 @@ class History:
     def tensor(self) -> Tensor:
         """The settled rows as FP32 [steps, 2], exactly as they were."""
         return torch.tensor(self._rows, dtype=torch.float32).view(-1, 2)
+
+    def _take(self, rows: list[list[float]]) -> None:
+        for row in rows:
+            for value, what in zip(row, ("training loss", "gradient norm"), strict=True):
+                if not math.isfinite(value):
+                    raise NonFiniteError(what, value, len(self._rows) + 1)
+            self._watch.look(row[0])
+            self._rows.append(row)
 
 
 def _interval(step: int) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from orchestrator.executor import AttemptKey, Ended, Report, Task, Watch
 from orchestrator.states import Reason
+from sweeps.errors import InputError
 from sweeps.metrics import TrainEvent
 from workers.attempt import Attempt
 from workers.train import train
@@ -21,14 +22,24 @@ from workers.train import train
 class LocalExecutor:
     """Steps attempts in threads of this process."""
 
-    def __init__(self, *, cache: Path, slots: int = 1) -> None:
+    def __init__(self, *, cache: Path, slots: int = 1, accelerate: bool = True) -> None:
         self._cache = cache
+        self._accelerate = accelerate
         self._slots = slots
         self._attempts: dict[AttemptKey, Attempt] = {}
         self._threads: dict[AttemptKey, threading.Thread] = {}
 
     def launch(self, task: Task) -> None:
-        """Start a thread for the attempt."""
+        """Start a thread for the attempt.
+
+        Raises:
+            InputError: If the run asks for several ranks, which are processes.
+        """
+        if (gpus := task.spec.resources.gpus) > 1:
+            raise InputError(
+                f"resources.gpus = {gpus}: the local executor trains a run in one process; "
+                f"GRIDLAW_EXECUTOR=ray trains it on {gpus} GPUs or CPUs"
+            )
         attempt = Attempt(task, self._start)
         name = f"{task.key.run_id}-{task.key.attempt}"
         thread = threading.Thread(target=attempt.run, name=name, daemon=True)
@@ -64,7 +75,12 @@ class LocalExecutor:
 
     def _start(self, task: Task) -> Generator[TrainEvent, None, None]:
         yield from train(
-            task.spec, task.horizons, task.folder, cache=self._cache, attempt=task.attempt
+            task.spec,
+            task.horizons,
+            task.folder,
+            cache=self._cache,
+            attempt=task.attempt,
+            accelerate=self._accelerate,
         )
 
     def _report(self, watch: Watch) -> Report:

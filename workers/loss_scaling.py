@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from kernels.loss_scaling import LossScaling
+from workers.shards import local
 
 LEAST = 2.0**-24
 """A scale at which a gradient overflows for other reasons than the scale."""
@@ -44,7 +45,7 @@ class LossScaler:
             return
         for weight in model.parameters():
             if weight.grad is not None:
-                weight.grad /= self._scale
+                local(weight.grad).div_(self._scale)
 
     def judge(self, loss: Tensor, norm: Tensor) -> tuple[Tensor, Tensor]:
         """Decide on a step, and adapt the scale to it.

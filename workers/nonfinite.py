@@ -3,17 +3,20 @@
     blocks.1.mlp.down, fprop operand x is not finite
 
 The pass is repeated with every module that computes something watched, in the order of computing:
-forward through the model, then backward. An ordinary pass is not watched and costs nothing.
+forward through the model, then backward. Of a stack of experts the one is named at which it began,
+as in blocks.1.mlp.experts.down.3. An ordinary pass is not watched and costs nothing.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from kernels.linear import QuantLinear
+from kernels.grouped import GroupedQuantLinear
+from kernels.recipe_module import RecipeModule
 
 
 def first_nonfinite(model: nn.Module, repeat: Callable[[], object]) -> str | None:
@@ -68,6 +71,10 @@ _OTHER = _Words(
 )
 
 
+_Part = Callable[[Tensor], str]
+"""Says at the end of a module's name which part of it a tensor that is not finite is of."""
+
+
 class _Watch:
     """Looks at tensors as they are computed and keeps the first sentence that it has to say."""
 
@@ -76,21 +83,30 @@ class _Watch:
 
     def over(self, name: str, module: nn.Module) -> list[RemovableHandle]:
         """Look at all that a module takes and gives until the handles are removed."""
-        words = _LINEAR if isinstance(module, QuantLinear) else _OTHER
+        words = _LINEAR if isinstance(module, RecipeModule) else _OTHER
+        is_stack = isinstance(module, GroupedQuantLinear)
         look = partial(self._look, name)
+        of_matrix = _matrix if is_stack else _alone
+
+        def of_rows(inputs: tuple[Tensor, ...]) -> _Part:
+            return partial(_group, inputs[1]) if is_stack else _alone
 
         def before(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            look(words.inputs, inputs[0])
+            look(words.inputs, of_rows(inputs), inputs[0])
             for weight in module.parameters(recurse=False):
-                look(words.weight, weight)
+                look(words.weight, of_matrix, weight)
 
-        def after(_: nn.Module, __: object, output: Tensor) -> None:
-            look(words.output, output)
-            if output.requires_grad:
-                output.register_hook(partial(look, words.output_gradient))  # type: ignore[no-untyped-call]
+        def after(
+            _: nn.Module, inputs: tuple[Tensor, ...], output: Tensor | tuple[Tensor, ...]
+        ) -> None:
+            for one in (output,) if isinstance(output, Tensor) else output:
+                look(words.output, of_rows(inputs), one)
+                if one.requires_grad:
+                    gradient = partial(look, words.output_gradient, of_rows(inputs))
+                    one.register_hook(gradient)  # type: ignore[no-untyped-call]
 
         def accumulated(weight: Tensor) -> None:
-            look(words.weight_gradient, weight.grad)
+            look(words.weight_gradient, of_matrix, weight.grad)
 
         return [
             module.register_forward_pre_hook(before),
@@ -101,6 +117,23 @@ class _Watch:
             ),
         ]
 
-    def _look(self, name: str, what: str, tensor: Tensor | None) -> None:
+    def _look(self, name: str, what: str, part: _Part, tensor: Tensor | None) -> None:
         if self.found is None and tensor is not None and not tensor.isfinite().all():
-            self.found = f"{name}, {what} is not finite"
+            self.found = f"{name}{part(tensor)}, {what} is not finite"
+
+
+def _alone(_: Tensor) -> str:
+    return ""
+
+
+def _matrix(stack: Tensor) -> str:
+    return f".{_first_bad(stack)}"
+
+
+def _group(ends: Tensor, rows: Tensor) -> str:
+    return f".{int(torch.searchsorted(ends, _first_bad(rows), right=True))}"
+
+
+def _first_bad(tensor: Tensor) -> int:
+    """The first index along the first axis where something is not finite."""
+    return int(tensor.isfinite().flatten(1).all(1).logical_not().nonzero()[0])

@@ -1,106 +1,104 @@
-"""AdamW with decoupled decay on matrices only; weights, gradients and moments in FP32.
+"""The optimizer of a model: its gradients clipped, each parameter moved by its own rule.
 
-    m = b1 m + (1 - b1) g        v = b2 v + (1 - b2) g^2
-    w = (1 - rate * decay) w - rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + 1e-8)
+    adamw   all parameters by AdamW
+    muon    matrices of the blocks, those of experts too, by Muon; the rest by AdamW: embedding,
+            head, routers and norms, whose rows are not mixed by what comes before and after them
 
-The gradient g is first clipped so that its global norm is at most `gradient_clip`. Vectors (norm
-gains) are not decayed; t counts the updates. Source: Loshchilov and Hutter (arXiv 1711.05101).
+Weight decay acts on what multiplies activations: linear layers, experts, routers and head. Norm
+gains are not decayed, nor is the embedding, whose small rows would make the gradients of the first
+block large (OLMo 2, arXiv 2501.00656, section 3.4). Weights, gradients and moments are FP32.
+
+Clipping divides all gradients by max(1, |g| / `gradient_clip`), |g| their global norm.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.optim.adamw import adamw
 
-from sweeps.training import Training
-
-EPSILON = 1e-8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Slot:
-    """A parameter, its moments, and its updates as the scalar that the fused one counts in."""
-
-    weight: nn.Parameter
-    mean: Tensor
-    square: Tensor
-    count: Tensor
+from sweeps.training import OptimizerKind, Training
+from workers.optimizers.adamw import AdamW
+from workers.optimizers.gradients import gradients
+from workers.optimizers.muon import Muon
+from workers.shards import fill, total
 
 
 class Optimizer:
-    """AdamW over the parameters of one model, its moments readable and settable by name.
+    """Moves the parameters of one model; its moments are readable and settable by name.
 
-    It calls the library's fused update as a function: the optimizer class around it would load the
-    whole compiler when it is made, some seconds for each process.
+    A model may be sharded before it comes here (`workers.shards`): then each rank moves its rows.
     """
 
     def __init__(self, model: nn.Module, training: Training) -> None:
-        self._training = training
-        self._slots = {
-            name: _Slot(
-                weight=weight,
-                mean=torch.zeros_like(weight, requires_grad=False),
-                square=torch.zeros_like(weight, requires_grad=False),
-                count=torch.zeros((), device=weight.device),
-            )
-            for name, weight in model.named_parameters()
-        }
-        matrices = [slot for slot in self._slots.values() if slot.weight.ndim >= 2]
-        vectors = [slot for slot in self._slots.values() if slot.weight.ndim < 2]
-        self._groups = ((matrices, training.weight_decay), (vectors, 0.0))
+        self._weights = dict(model.named_parameters())
+        self._clip = training.gradient_clip
+        self._shrink: Tensor | None = None
+        tables = {id(one.weight) for one in model.modules() if isinstance(one, nn.Embedding)}
 
-    def clip(self) -> Tensor:
-        """Clip the gradients.
+        def chosen(*, by_muon: bool, decayed: bool) -> dict[str, nn.Parameter]:
+            return {
+                name: weight
+                for name, weight in self._weights.items()
+                if is_moved_by_muon(name, weight, training.optimizer) == by_muon
+                and (weight.ndim >= 2 and id(weight) not in tables) == decayed
+            }
 
-        Returns:
-            Their global norm before it, a scalar.
-        """
-        weights = [slot.weight for slot in self._slots.values()]
-        return nn.utils.clip_grad_norm_(weights, self._training.gradient_clip, foreach=True)
+        decay = training.weight_decay
+        self._parts = (
+            Muon(chosen(by_muon=True, decayed=True), training, decay=decay),
+            AdamW(chosen(by_muon=False, decayed=True), training, decay=decay),
+            AdamW(chosen(by_muon=False, decayed=False), training, decay=0.0),
+        )
 
     @torch.no_grad()
+    def clip(self) -> Tensor:
+        """Settle by how much the next update shrinks the gradients.
+
+        Returns:
+            Their global norm as they are, a scalar in FP32.
+        """
+        norms = torch.stack(torch._foreach_norm(gradients(self._weights)))
+        squares = total(norms.square().sum(), of=next(iter(self._weights.values())))
+        norm = squares.sqrt()
+        self._shrink = (norm / self._clip).clamp_min(1.0)
+        return norm
+
     def update(self, rate: float, skip: Tensor) -> None:
-        """Update the weights and drop the gradients.
+        """Update the weights, once for each `clip`, and drop the gradients.
 
         Args:
             rate: Learning rate.
             skip: A scalar in FP32: 1 to leave weights and moments as they are, else 0.
         """
-        for slots, decay in self._groups:
-            adamw(
-                [slot.weight for slot in slots],
-                [slot.weight.grad for slot in slots if slot.weight.grad is not None],
-                [slot.mean for slot in slots],
-                [slot.square for slot in slots],
-                [],
-                [slot.count for slot in slots],
-                fused=True,
-                found_inf=skip,
-                amsgrad=False,
-                beta1=self._training.beta1,
-                beta2=self._training.beta2,
-                lr=rate,
-                weight_decay=decay,
-                eps=EPSILON,
-                maximize=False,
-            )
-        for slot in self._slots.values():
-            slot.weight.grad = None
+        assert self._shrink is not None, "gradients are clipped before an update"
+        for part in self._parts:
+            part.update(rate, skip=skip, shrink=self._shrink)
+        self._shrink = None
+        for weight in self._weights.values():
+            weight.grad = None
 
     def moments(self) -> dict[str, Tensor]:
-        """First (`mean`) and second (`square`) moments by parameter name."""
-        means = {f"{name}.mean": slot.mean for name, slot in self._slots.items()}
-        return means | {f"{name}.square": slot.square for name, slot in self._slots.items()}
+        """What the update rules remember, `<parameter>.<what>`; sharded as the parameters are."""
+        return {name: value for part in self._parts for name, value in part.moments().items()}
 
     def restore(self, moments: Mapping[str, Tensor], updates: int) -> None:
-        """Continue after so many updates with copies of these moments."""
+        """Continue after so many updates with copies of these moments, whole ones."""
         for name, moment in self.moments().items():
-            moment.copy_(moments[name])
-        for slot in self._slots.values():
-            slot.count.fill_(updates)
+            fill(moment, moments[name])
+        self._count_from(updates)
 
     def restart(self) -> None:
         """Forget everything."""
-        self.restore({name: torch.zeros(()) for name in self.moments()}, updates=0)
+        for moment in self.moments().values():
+            moment.zero_()
+        self._count_from(0)
+
+    def _count_from(self, updates: int) -> None:
+        for part in self._parts:
+            part.count_from(updates)
+
+
+def is_moved_by_muon(name: str, weight: Tensor, kind: OptimizerKind) -> bool:
+    """Whether Muon moves a parameter of this name in the model."""
+    is_matrix = name.startswith("blocks.") and weight.ndim >= 2 and ".router." not in name
+    return kind is OptimizerKind.MUON and is_matrix

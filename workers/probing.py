@@ -9,10 +9,12 @@ nothing, but for the codes of the two before one that is. A window of three step
 within one unbroken stretch of one path is dropped: then the motion is None.
 
 A layer is measured as its dy arrives, so that no tensor is held longer than training holds it. One
-whose operands are not finite, as in a step that loss scaling skips, is left out.
+whose operands are not finite, as in a step that loss scaling skips, is left out. Routed experts are
+layers of their own, each on its rows, filled up with zeros as its GEMMs take them; one that no
+token passes is left out.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -21,9 +23,10 @@ import torch
 from torch import Tensor, nn
 
 from kernels.gemm import LayerPass
-from kernels.linear import QuantLinear
+from kernels.grouped import GroupedQuantLinear
 from kernels.measures import layer_quality
 from kernels.quality import LayerQuality, WeightMotion
+from kernels.recipe_module import RecipeModule
 from kernels.recipes import Recipe
 from sweeps.runspec import RunSpec
 from workers.weight_motion import weight_codes, weight_motion
@@ -34,41 +37,70 @@ WINDOW = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """A layer and the recipe that it is measured under, which need not be the one it follows."""
+    """A layer and the recipe that it is measured under, which need not be the one it follows.
 
-    layer: QuantLinear
+    Attributes:
+        layer: A layer, or the stack that it is one of.
+        recipe: What it is measured under.
+        expert: Its place in the stack; None for a layer of its own.
+    """
+
+    layer: RecipeModule
     recipe: Recipe
+    expert: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The layer's name in the model."""
+        return self.layer.name if self.expert is None else f"{self.layer.name}.{self.expert}"
+
+    @property
+    def weight(self) -> Tensor:
+        """[out, in]."""
+        return self.layer.weight if self.expert is None else self.layer.weight[self.expert]
 
     def now(self) -> LayerPass:
         """A pass under that recipe, as the layer's streams stand."""
         streams = self.layer.streams.now()
-        return LayerPass(recipe=self.recipe, layer=self.layer.name, streams=streams)
+        return LayerPass(recipe=self.recipe, layer=self.name, streams=streams)
+
+    def operands(self, shown: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """x, dy and w of the layer, of what the probe of its module was shown."""
+        rows = slice(None)
+        if self.expert is not None:
+            start, end = [0, *shown["ends"].tolist()][self.expert : self.expert + 2]
+            rows = slice(start, end)
+        return {"x": shown["x"][rows], "dy": shown["dy"][rows], "w": self.weight}
 
     def codes(self) -> Tensor | None:
         """Of the weight in fprop, by the same signs and draws at every step: what moves is it."""
         streams = self.layer.streams.at(step=0)
-        return weight_codes(replace(self.now(), streams=streams), self.layer.weight)
+        return weight_codes(replace(self.now(), streams=streams), self.weight)
 
     def motion(self, codes: Sequence[Tensor | None]) -> WeightMotion | None:
         """Of the weight, as it is now, over what `codes` gave at three steps in a row."""
         sound = tuple(one for one in codes if one is not None)
         if len(sound) < WINDOW:
             return None
-        return weight_motion(self.now(), self.layer.weight, sound)
+        return weight_motion(self.now(), self.weight, sound)
 
 
 def watched(
     model: nn.Module, recipe: Recipe, globs: Sequence[str], *, num_blocks: int
 ) -> tuple[Watched, ...]:
-    """The linear layers in the blocks of a model that a recipe quantizes and a glob names."""
-    layers = (module for module in model.modules() if isinstance(module, QuantLinear))
+    """The linear layers in the blocks of a model that a recipe quantizes and a glob names.
+
+    A glob that names a stack of experts names them all, and it may name one of them.
+    """
+    layers = (module for module in model.modules() if isinstance(module, RecipeModule))
     return tuple(
-        Watched(layer=layer, recipe=recipe)
+        one
         for layer in layers
         if layer.name.startswith("blocks.")
         and recipe.is_quantized
         and recipe.quantizes(layer.name, num_blocks)
-        and any(fnmatchcase(layer.name, glob) for glob in globs)
+        for one in _parts(layer, recipe)
+        if any(fnmatchcase(name, glob) for glob in globs for name in {layer.name, one.name})
     )
 
 
@@ -80,8 +112,11 @@ def measuring(layers: Sequence[Watched]) -> Iterator[dict[str, LayerQuality]]:
         The quality by layer, which fills as backward proceeds.
     """
     found: dict[str, LayerQuality] = {}
+    modules: dict[RecipeModule, list[Watched]] = {}
     for one in layers:
-        one.layer.probe = _probe(one, found)
+        modules.setdefault(one.layer, []).append(one)
+    for module, parts in modules.items():
+        module.probe = _probe(parts, found)
     try:
         yield found
     finally:
@@ -115,6 +150,10 @@ class Probing:
         self._steps: list[int] = []
         self._codes: list[list[Tensor | None]] = []
 
+    def looks_at(self, step: int) -> bool:
+        """Whether it looks at weights in an optimizer step, counted from 1."""
+        return self.is_watching and -step % self._every < WINDOW
+
     @contextmanager
     def during(self, step: int, *, microbatch: int) -> Iterator[None]:
         """Watch a forward and backward pass, if it is one to be measured.
@@ -134,9 +173,9 @@ class Probing:
             yield
         motions = self._motions(step)
         self._measured = tuple(
-            replace(found[one.layer.name], motion=motion)
+            replace(found[one.name], motion=motion)
             for one, motion in zip(self._layers, motions, strict=True)
-            if one.layer.name in found
+            if one.name in found
         )
 
     def taken(self) -> tuple[LayerQuality, ...]:
@@ -145,8 +184,7 @@ class Probing:
         return measured
 
     def _note_codes(self, step: int) -> None:
-        until = -step % self._every
-        if until >= WINDOW:
+        if not self.looks_at(step):
             return
         if self._steps and self._steps[-1] != step - 1:
             self.restart()
@@ -160,19 +198,30 @@ class Probing:
         return [one.motion(codes) for one, codes in zip(self._layers, by_layer, strict=True)]
 
 
-def _probe(one: Watched, found: dict[str, LayerQuality]) -> Callable[[str, Tensor], None]:
-    seen: dict[str, Tensor] = {}
+def _parts(layer: RecipeModule, recipe: Recipe) -> tuple[Watched, ...]:
+    if not isinstance(layer, GroupedQuantLinear):
+        return (Watched(layer=layer, recipe=recipe),)
+    experts = range(len(layer.names))
+    return tuple(Watched(layer=layer, recipe=recipe, expert=expert) for expert in experts)
+
+
+def _probe(
+    parts: Sequence[Watched], found: dict[str, LayerQuality]
+) -> Callable[[str, Tensor], None]:
+    """Of the module that the layers are."""
+    shown: dict[str, Tensor] = {}
     # The streams move on, and backward of a pass belongs to where they stood in forward.
-    call = one.now()
+    calls = [one.now() for one in parts]
 
     @torch.no_grad()
     def probe(word: str, tensor: Tensor) -> None:
-        seen[word] = tensor
-        if word == "x":
+        shown[word] = tensor
+        if word != "dy":
             return
-        tensors = {**seen, "w": one.layer.weight}
-        seen.clear()
-        if all(operand.isfinite().all() for operand in tensors.values()):
-            found[call.layer] = layer_quality(call, tensors)
+        for one, call in zip(parts, calls, strict=True):
+            tensors = one.operands(shown)
+            if all(len(each) and each.isfinite().all() for each in tensors.values()):
+                found[call.layer] = layer_quality(call, tensors)
+        shown.clear()
 
     return probe

@@ -18,14 +18,16 @@ from kernels.operands import CARRIED
 from kernels.recipes import BF16_RECIPE, Gemm, Precision, Recipe
 from kernels.streams import Streams
 from sweeps.errors import CheckpointError
+from sweeps.microbatches import microbatch_sequences
 from sweeps.run_questions import CastEndpoint, Difference, PtqAnswer, PtqQuestion, RunPlace
 from sweeps.runspec import RunSpec
-from workers.checkpoint import WEIGHT, Checkpoints, State
-from workers.data import open_dataset
+from workers.checkpoint import Checkpoints
+from workers.data.dataset import open_dataset
 from workers.device import device_at_hand
 from workers.evaluate import mean_of, sequence_losses
-from workers.model import Decoder
-from workers.trainee import microbatch_sequences
+from workers.models.decoder import Decoder
+from workers.models.registry import build
+from workers.state import State, fill_model
 
 log = logging.getLogger(__name__)
 
@@ -112,23 +114,14 @@ class _HeldOut:
 
     def _model(self, spec: RunSpec, recipe: Recipe, state: State) -> Decoder:
         streams = Streams(sr=spec.seeds.sr, rht=spec.seeds.rht, step=state.position.step)
-        model = Decoder(
-            spec.model,
-            vocab_size=spec.tokenizer.vocab_size,
-            context=spec.training.context,
-            recipe=recipe,
-            streams=streams,
-        )
-        weights = {name.removeprefix(WEIGHT): value for name, value in state.tensors.items()}
-        model.load_state_dict(weights)
+        model = build(replace(spec, recipe=recipe), streams)
+        fill_model(model, state)
         return model.to(self._device)
 
 
 def _weights(place: RunPlace, tokens: int) -> State:
     spec = place.spec
-    folder = Checkpoints(
-        Path(place.folder), run_id=spec.run_id, batch_tokens=spec.training.batch_tokens
-    )
+    folder = Checkpoints(Path(place.folder), spec)
     return folder.weights(tokens)
 
 

@@ -1,24 +1,26 @@
 """Executor over Ray: one detached, named actor for each attempt.
 
-    name `run_id-attempt`   one CPU, or `gpus_per_run` GPUs where the cluster has any   no restarts
+    name `run_id-attempt`   one CPU, or its share of the GPUs where there are any   no restarts
 
 An actor belongs to no driver: training goes on while the scheduler is away, and the next one finds
 the actor by its name and reads every event that the store does not hold yet. An actor that does not
 answer gives no report, since lost contact is no failure; one that is dead was WORKER_LOST. An ended
 actor stays until a poll no longer watches it, the sign that its ending is stored.
 
-Thread counts reach the actor's process before torch loads, so that slots do not fight for cores.
+What a run takes (`workers.packing`) is known once it is launched. One that finds no place although
+there was a slot waits in Ray's queue, is alive as long as others hold the place, and ends the slots
+until it has one: so a large run is never overtaken for ever by small ones.
+
 Without an address a cluster of this machine is started, and ends with `shutdown`.
 """
 
 import logging
 import math
-import os
-import tempfile
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,42 +29,47 @@ from ray import exceptions as failures
 
 from orchestrator.executor import AttemptKey, Ended, Report, Task, Watch
 from orchestrator.states import Reason
-from sweeps.errors import GridlawError, InputError
+from sweeps.errors import InputError
 from sweeps.metrics import TrainEvent
+from sweeps.runspec import RunSpec
+from workers import ray_cluster, worker_process
+from workers.assignment import Assignment
 from workers.attempt import Attempt, log_path
+from workers.packing import share_of
+from workers.ray_train import Ranks
 
 logger = logging.getLogger(__name__)
 
 PATIENCE = 0.25
 """Seconds that a poll waits for the answers of all actors together."""
 
-OBJECT_STORE_BYTES = 100_000_000
-"""Only small messages pass through Ray; its default is a third of the memory."""
-
-LONGEST_TEMP_DIR = 36
-"""Ray puts sockets 66 characters below its folder, and their paths end at 103 bytes."""
-
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "RAYON_NUM_THREADS",
-)
+CALLS = 4
+"""That an actor answers at once: rank 0 of several may wait in one until its event is taken."""
 
 
 class Worker:
     """What lives in the actor's process: one attempt in a thread, so that calls are answered."""
 
-    def __init__(self, task: Task, cache: Path) -> None:
+    def __init__(self, task: Task, cache: Path, share: float, accelerate: bool) -> None:
         with suppress(OSError):  # the attempt itself meets the same refusal and reports it
-            _redirect_output(log_path(task))
+            worker_process.print_to(log_path(task))
+        ids = ray.get_runtime_context().get_accelerator_ids()["GPU"]
+        assignment = Assignment(ids=tuple(ids), share=share)
+        assignment.hide_others()
+
+        self._ranks = Ranks(task, cache, accelerate=accelerate)
 
         def start(task: Task) -> Generator[TrainEvent, None, None]:
+            if task.spec.resources.gpus > 1:
+                yield from self._ranks.train(ray.get_runtime_context().current_actor)
+                return
+            assignment.take()
             from workers.train import train  # torch loads here, off the thread that answers
 
             yield from train(
-                task.spec, task.horizons, task.folder, cache=cache, attempt=task.attempt
-            )
+                task.spec, task.horizons, task.folder,
+                cache=cache, attempt=task.attempt, accelerate=accelerate,
+            )  # fmt: skip
 
         self._attempt = Attempt(task, start)
         threading.Thread(target=self._attempt.run, name="train", daemon=True).start()
@@ -75,13 +82,27 @@ class Worker:
         """Checkpoint and leave at the next event."""
         self._attempt.stop()
 
+    def hear(self, event: TrainEvent) -> bool:
+        """What rank 0 of several tells; whether they must leave."""
+        return self._ranks.hear(event)
+
 
 @dataclass(slots=True)
 class Contact:
-    """An actor and the question that it has not answered yet, the only one asked at a time."""
+    """An actor and the question that it has not answered yet, the only one asked at a time.
+
+    Attributes:
+        actor: Ray's handle.
+        need: What it takes of the cluster; 0 if an earlier driver launched it, for Ray to count.
+        question: Put and not answered.
+        is_new: Whether it was launched by this driver and has answered nothing so far.
+        is_over: Whether its attempt has ended.
+    """
 
     actor: Any
+    need: float = 0.0
     question: Any = None
+    is_new: bool = False
     is_over: bool = False
 
     def answer(self, watch: Watch) -> Report | None:
@@ -96,6 +117,7 @@ class Contact:
         except (failures.RayActorError, failures.RuntimeEnvSetupError) as error:
             self.is_over = True
             return _death(watch, error)
+        self.is_new = False
         self.is_over = report.ended is not None
         known = max(0, watch.offset - report.offset)  # asked before the reader stored these
         return replace(report, offset=report.offset + known, events=report.events[known:])
@@ -109,10 +131,11 @@ class RayExecutor:
         slots: Runs that train at the same time.
         cache: Folder of tokenizers and tokenized corpora, on a disk that all nodes share.
         namespace: Keeps the actors of one store apart from those of another.
-        gpus_per_run: GPUs of one run where the cluster has any: whole ones, or 1/n of one.
+        gpu_bytes: Memory of a GPU that runs may share; None for that of the cluster's smallest.
+        accelerate: Whether passes may be compiled and recorded, on GPUs.
 
     Raises:
-        InputError: If no cluster answers at the address, or a GPU share is not whole.
+        InputError: If no cluster answers at the address.
         GridlawError: If no cluster can be started on this machine.
     """
 
@@ -122,23 +145,29 @@ class RayExecutor:
         slots: int,
         cache: Path,
         namespace: str = "gridlaw",
-        gpus_per_run: float = 1.0,
+        gpu_bytes: int | None = None,
+        accelerate: bool = True,
     ) -> None:
-        _check_share(gpus_per_run)
         self._slots = slots
         self._cache = cache
-        self._temp_dir = None if address else _temp_dir()
+        self._gpu_bytes = gpu_bytes
+        self._accelerate = accelerate
+        self._temp_dir = None if address else worker_process.socket_folder()
         temp_dir = None if self._temp_dir is None else self._temp_dir.name
-        _connect(address, slots, namespace, temp_dir)
-        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        has_gpus = "GPU" in resources
-        self._need = {"GPU": gpus_per_run} if has_gpus else {"CPU": 1.0}
+        ray_cluster.join(address, slots, namespace, temp_dir)
+        self._unit = "GPU" if ray_cluster.size("GPU") else "CPU"
         self._contacts: dict[AttemptKey, Contact] = {}
         for name in ray.util.list_named_actors():
             self._find(_key_of(name))
 
     def launch(self, task: Task) -> None:
-        """Create the attempt's actor, or adopt it; those of the run's older attempts are killed."""
+        """Create the attempt's actor, or adopt it; those of the run's older attempts are killed.
+
+        Raises:
+            InputError: If the whole cluster could not hold the run.
+        """
+        need = self._need(task.spec)
+        own = 0.0 if task.spec.resources.gpus > 1 else need  # its ranks are given theirs
         for key in list(self._contacts):
             if key.run_id == task.key.run_id and key.attempt < task.attempt:
                 self._release(key)
@@ -149,12 +178,13 @@ class RayExecutor:
                 lifetime="detached",
                 get_if_exists=True,
                 max_restarts=0,
-                num_cpus=self._need.get("CPU", 0),
-                num_gpus=self._need.get("GPU", 0),
+                max_concurrency=CALLS,
+                num_cpus=own if self._unit == "CPU" else 0,
+                num_gpus=own if self._unit == "GPU" else 0,
             )
-            .remote(task, self._cache)
+            .remote(task, self._cache, need, self._accelerate)
         )
-        self._contacts[task.key] = Contact(actor)
+        self._contacts[task.key] = Contact(actor, need, is_new=True)
 
     def cancel(self, key: AttemptKey) -> None:
         """Ask the actor to checkpoint and stop; unknown keys are ignored."""
@@ -172,14 +202,22 @@ class RayExecutor:
         self._ask(offsets)
         for key, contact in self._contacts.items():
             report = contact.answer(Watch(key=key, offset=offsets.get(key, 0)))
+            if report is None and contact.is_new and self._may_wait(contact):
+                report = Report(key=key, offset=offsets.get(key, 0))
             if report is not None and key in offsets:
                 reports.append(report)
         return reports
 
     def free_slots(self) -> int:
-        """Slots without an actor, as far as the cluster has room for them now."""
-        room: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]
-        fitting = min(int(room.get(kind, 0.0) / need) for kind, need in self._need.items())
+        """Slots without an actor, as far as the cluster has room for them now.
+
+        What the next runs take is not known: there is a slot for each whole GPU or CPU that is
+        free, and one where only a part of a GPU is.
+        """
+        claimed = sum(contact.need for contact in self._contacts.values())
+        unclaimed = ray_cluster.size(self._unit) - claimed
+        free = min(ray_cluster.room(self._unit), unclaimed)
+        fitting = math.floor(free) if free >= 1 else math.ceil(free)
         return max(0, min(self._slots - len(self._contacts), fitting))
 
     def shutdown(self) -> None:
@@ -187,6 +225,27 @@ class RayExecutor:
         ray.shutdown()
         if self._temp_dir is not None:
             self._temp_dir.cleanup()
+
+    def _need(self, spec: RunSpec) -> float:
+        """What a run takes of the cluster, in its unit."""
+        shares = self._unit == "GPU" and spec.resources.pack
+        need = share_of(spec, self._shared_bytes if shares else None)
+        if need > (there := ray_cluster.size(self._unit)):
+            raise InputError(
+                f"resources.gpus = {spec.resources.gpus}: the cluster has {there:g} {self._unit}s"
+            )
+        return need
+
+    @cached_property
+    def _shared_bytes(self) -> int | None:
+        """Memory of a GPU that runs share."""
+        return self._gpu_bytes or ray_cluster.smallest_gpu()
+
+    def _may_wait(self, contact: Contact) -> bool:
+        """Whether Ray may have no place yet for what was launched: too little, or in pieces."""
+        others = [one.need for one in self._contacts.values() if one is not contact]
+        is_in_pieces = any(0 < need < 1 for need in others)
+        return is_in_pieces or sum(others) + contact.need > ray_cluster.size(self._unit)
 
     def _find(self, key: AttemptKey) -> Contact | None:
         """The actor of an attempt, whichever driver made it."""
@@ -238,63 +297,3 @@ def _death(watch: Watch, error: failures.RayActorError | failures.RuntimeEnvSetu
 
 def _line(error: Exception, which: int) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[which].strip()
-
-
-def _check_share(gpus: float) -> None:
-    """One device is shared in equal parts or not at all."""
-    parts = gpus if gpus >= 1 else 1 / gpus if gpus > 0 else 0.5
-    if not math.isclose(parts, round(parts)):
-        raise InputError(f"gpus_per_run = {gpus}: must be a whole number, or 1/n to share one GPU")
-
-
-def _temp_dir() -> tempfile.TemporaryDirectory[str] | None:
-    """A folder for Ray's sockets and logs that goes when the cluster does; None: Ray's own."""
-    if len(tempfile.gettempdir()) + len("/gridlaw-12345678") > LONGEST_TEMP_DIR:
-        return None
-    return tempfile.TemporaryDirectory(prefix="gridlaw-", ignore_cleanup_errors=True)
-
-
-def _connect(address: str | None, slots: int, namespace: str, temp_dir: str | None) -> None:
-    threads = max(1, _cores() // slots) if address is None else 1
-    checkout = Path(__file__).resolve().parent.parent
-    variables = dict.fromkeys(THREAD_VARIABLES, str(threads))
-    variables["PYTHONPATH"] = f"{checkout}{os.pathsep}${{PYTHONPATH}}"  # expanded on the node
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    quiet: dict[str, Any] = {
-        "namespace": namespace,
-        "runtime_env": {"env_vars": variables},
-        "log_to_driver": False,
-        "logging_level": logging.ERROR,
-    }
-    try:
-        if address is not None:
-            ray.init(address=address, **quiet)
-        else:
-            ray.init(
-                address="local",
-                num_cpus=slots,
-                include_dashboard=False,
-                object_store_memory=OBJECT_STORE_BYTES,
-                _temp_dir=temp_dir,
-                **quiet,
-            )
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        if address is not None:
-            raise InputError(f"ray_address = {address}: {_line(error, 0)}") from error
-        raise GridlawError(f"no Ray cluster starts on this machine: {_line(error, 0)}") from error
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS
-        return os.cpu_count() or 1
-
-
-def _redirect_output(path: Path) -> None:
-    """Send what this process prints, C libraries included, to the attempt's log."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as log:
-        os.dup2(log.fileno(), 1)
-        os.dup2(log.fileno(), 2)

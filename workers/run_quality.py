@@ -18,10 +18,11 @@ from sweeps.errors import CheckpointError, GridlawError, InputError
 from sweeps.metrics import Diagnosis
 from sweeps.run_questions import RunPlace, RunQuality, RunQuestion
 from sweeps.runspec import Diagnostics, RunSpec
-from workers.checkpoint import Checkpoints, State
-from workers.data import open_dataset
-from workers.history import NonFiniteError
+from workers.checkpoint import Checkpoints
+from workers.data.dataset import open_dataset
+from workers.health import DivergenceError
 from workers.probing import WINDOW
+from workers.state import State
 from workers.trainee import Trainee
 
 
@@ -34,9 +35,7 @@ def run_quality(question: RunQuestion) -> RunQuality:
         GridlawError: If the run diverges in the steps that follow.
     """
     place, spec = question.run, question.run.spec
-    folder = Checkpoints(
-        Path(place.folder), run_id=spec.run_id, batch_tokens=spec.training.batch_tokens
-    )
+    folder = Checkpoints(Path(place.folder), spec)
     state = folder.newest()
     steps = WINDOW if state is not None else 1
     weights = _last_weights(folder, spec) if state is None else state
@@ -63,7 +62,7 @@ def _diagnosed(trainee: Trainee, steps: int, place: RunPlace) -> Diagnosis:
         trainee.step()
     try:
         diagnosis = trainee.diagnosis()
-    except NonFiniteError as error:
+    except DivergenceError as error:
         raise GridlawError(f"run {place.spec.run_id} diverges from here on: {error}") from error
     if diagnosis is None:
         raise GridlawError(

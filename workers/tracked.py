@@ -154,11 +154,18 @@ def _endpoint(endpoint: Endpoint, seconds: float) -> Point:
                 "val_loss": endpoint.loss,
                 "val_loss_se": endpoint.loss_se,
                 "val_loss_bf16": endpoint.loss_bf16,
-                "val_bits_per_byte": endpoint.loss / (math.log(2) * endpoint.bytes_per_token),
                 "final_train_loss": endpoint.train_loss,
             }
+            | _bits_per_byte(endpoint)
         ),
     )
+
+
+def _bits_per_byte(endpoint: Endpoint) -> dict[str, float]:
+    """Nothing where the corpus holds ids whose bytes nobody told."""
+    if endpoint.bytes_per_token is None:
+        return {}
+    return {"val_bits_per_byte": endpoint.loss / (math.log(2) * endpoint.bytes_per_token)}
 
 
 def _asked(record: RunRecord, diagnoses: Sequence[Diagnosis]) -> Iterator[Diagnosis]:

@@ -87,7 +87,10 @@ def test_on_a_terminal_of_any_width_the_display_fits_and_is_gone_at_the_end(widt
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "-"), (0.2, "0 s"), (59.4, "59 s"), (60, "1 min 00 s"), (3599.6, "1 h 00 min")],
+    [
+        *((None, "-"), (0.2, "0 s"), (59.4, "59 s"), (60, "1 min 00 s"), (3599.6, "1 h 00 min")),
+        *((359_999, "99 h 59 min"), (360_000, "4 days"), (1e11, "1,157,407 days")),
+    ],
 )
 def test_times_are_short(value, text):
     assert seconds(value) == text

@@ -77,7 +77,7 @@ def test_a_plan_reuses_what_another_sweep_measured(gridlaw, finished, tmp_path):
 def test_a_plan_for_people_names_counts_parameters_flops_and_time(ask, finished):
     text = ask("plan").out
     assert f"Sweep {finished.sweep_id}: 12 cells, 6 runs, 4 reused" in text
-    for part in ("FLOPs/token", "quantizable", "1x32h2", "fingerprint", "about"):
+    for part in ("FLOPs/token", "quantized GEMMs", "1x32h2", "fingerprint", "about"):
         assert part in text
 
 

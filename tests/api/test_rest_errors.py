@@ -46,6 +46,11 @@ BAD_BODIES = {
         "/train/warmup",
         "unknown unit 'days'",
     ),
+    "relative corpus of another kind": (
+        mapping(corpus={"jsonl": "a/*.jsonl"}),
+        "/corpus/jsonl",
+        "absolute path on the server",
+    ),
     "relative corpus": (mapping(), "/corpus", "stdlib or an absolute path on the server"),
 }
 
@@ -98,7 +103,8 @@ def test_a_body_that_is_no_mapping_is_422(client, case):
 @pytest.mark.parametrize(
     ("changes", "place"),
     [({"eval": {"held_out": 0.2, "tokens": "1Mtok"}}, "/eval/tokens"),
-     ({"train": TRAIN | {"batch": "65536tok"}, "budgets": ["1Mtok"]}, "/train/batch")],
+     ({"train": TRAIN | {"batch": "65536tok"}, "budgets": ["1Mtok"]}, "/train/batch"),
+     ({"budgets": ["1Mtok"]}, "/train/max_epochs")],
 )  # fmt: skip
 def test_a_corpus_that_is_too_small_is_422(client, tmp_path, changes, place):
     write_spec(tmp_path)

@@ -31,8 +31,9 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     out = tmp_path_factory.mktemp("results") / "new" / "folder"
     done = bench(
-        "kernels", "step", "--quick", "--threads", "1", "--device", "cpu", "--out", str(out)
-    )
+        "kernels", "step", "train", "--quick", "--threads", "1", "--device", "cpu",
+        "--out", str(out),
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     files = {path.name: json.loads(path.read_text()) for path in out.iterdir()}
     return Ran(done.stdout, done.stderr, files)
@@ -44,7 +45,7 @@ def rows(ran: Ran, name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_each_benchmark_writes_a_file_that_says_on_what_it_ran(ran: Ran) -> None:
-    assert set(ran.files) == {"kernels-cpu.json", "step-cpu.json"}
+    assert set(ran.files) == {"kernels-cpu.json", "step-cpu.json", "train-cpu.json"}
     for name, found in ran.files.items():
         assert name in ran.said
         assert found["quick"] is True
@@ -135,6 +136,18 @@ def test_steps_report_recipes_against_bf16_for_both_models(ran: Ran) -> None:
 
 
 @pytest.mark.slow
+def test_train_reports_the_speed_of_each_model_that_fits_under_each_recipe(ran: Ran) -> None:
+    found = rows(ran, "train-cpu.json")
+    assert [row["recipe"] for row in found] == ["bf16", "ufp4"] * (len(found) // 2)
+    assert found[0]["preset"] == "50k"
+    for row in found:
+        seconds = row["seconds"]["median"]
+        assert row["tokens_per_second"] == pytest.approx(row["tokens"] / seconds, rel=0.01)
+        assert row["mfu"] == pytest.approx(row["flops"] / seconds / row["peak"], rel=0.01)
+        assert 0 < row["mfu"] < 1
+
+
+@pytest.mark.slow
 def test_a_quick_run_leaves_the_kept_figures_alone() -> None:
     before = {path: path.read_bytes() for path in RESULTS.glob("*.json")}
     done = bench("kernels", "--quick", "--threads", "1", "--device", "cpu")
@@ -186,7 +199,7 @@ def test_a_folder_that_cannot_be_is_one_sentence_before_anything_runs(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["speed"], ("'speed' is not one of", "kernels", "step", "peers")),
+        (["speed"], ("'speed' is not one of", "kernels", "step", "train", "peers")),
         (["kernels", "--device", "tpu"], ("'tpu' is not one of", "cpu", "cuda")),
         (["kernels", "--threads", "0"], ("'--threads'", "1")),
         (["kernels", "--grid", "e9m9"], ("--grid e9m9", "e2m1", "int4")),

@@ -13,6 +13,7 @@ from dashboards.sheets import (
     runs_sheet,
     unpaired_sheet,
 )
+from dashboards.wording import MISSING
 from kernels.formats import INT4
 from kernels.presets import PRESETS, compose
 from kernels.recipes import BF16_RECIPE, NUMERICS_VERSION, Precision, Rule
@@ -60,6 +61,9 @@ def test_bits_per_byte_are_nats_over_ln_2_and_bytes_per_token():
     ends = tuple(replace(end, loss=3.0, bytes_per_token=2.5) for end in record.endpoints)
     sheet = cells_sheet(answer([replace(record, endpoints=ends)]))
     assert column(sheet, "#Bits per byte")[0] == f"{3.0 / log(2) / 2.5:.4f}"
+    unknown = tuple(replace(end, bytes_per_token=None) for end in record.endpoints)
+    sheet = cells_sheet(answer([replace(record, endpoints=unknown)]))
+    assert set(column(sheet, "#Bits per byte")) == {MISSING}
 
 
 def test_a_loss_that_is_not_finite_is_shown_as_such():

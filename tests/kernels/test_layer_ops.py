@@ -14,11 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
 
+from kernels.followed import followed
 from kernels.formats import INT4
 from kernels.gemm import FPROP, LayerPass
-from kernels.layer_ops import followed
-from kernels.linear import QuantLinear, bf16_forward
+from kernels.linear import QuantLinear
 from kernels.presets import PRESETS, compose
+from kernels.recipe_module import bf16_forward
 from kernels.recipes import GEMMS, Recipe, Signs
 from kernels.streams import Streams
 

@@ -13,13 +13,8 @@ from kernels.blocks import ROW, TENSOR, Block
 from kernels.formats import E2M1, E4M3, INT4
 from kernels.gemm import DGRAD, FPROP, WGRAD, LayerPass
 from kernels.hadamard import Rotation
-from kernels.layer_products import (
-    Products,
-    has_factor,
-    keeps_quantized_w,
-    keeps_quantized_x,
-    shares_w,
-)
+from kernels.kept_operands import keeps_quantized_w, shares_w
+from kernels.layer_products import Products, has_factor, keeps_quantized_x
 from kernels.matmul import CARRIERS
 from kernels.operands import CARRIED, Operand, Rounding, Scale, Source
 from kernels.presets import PRESETS, compose

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 
 from kernels.formats import E2M1, INT4, uniform
 from kernels.hadamard import random_signs
-from kernels.linear import QuantLinear, bf16_forward
+from kernels.linear import QuantLinear
 from kernels.operands import CARRIED, Operand, Rounding
 from kernels.philox import stream_key, uniforms
 from kernels.presets import PRESETS, compose
+from kernels.recipe_module import Numbers, bf16_forward
 from kernels.recipes import BF16_RECIPE, GEMMS, Carrier, Gemm, Recipe, Rht
 from kernels.streams import Streams
 
@@ -309,7 +310,7 @@ def test_bf16_forward_ends_with_an_error_too() -> None:
         bf16_forward(layer),
     ):
         layer(torch.zeros(16, IN + 1))
-    assert layer.active is PRESETS["ufp4"]
+    assert layer.numbers is Numbers.RECIPE
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from kernels import native, reference
+from kernels import native, reference, threads
 from kernels.blocks import Block
 from kernels.formats import E2M1, INT4
 from kernels.native import Kernel
@@ -34,9 +34,9 @@ def kernel() -> Iterator[Kernel]:
     assert found is not None
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    native._pool.cache_clear()
+    threads.pool.cache_clear()
     yield found
-    native._pool.cache_clear()
+    threads.pool.cache_clear()
     torch.set_num_threads(before)
 
 
@@ -48,7 +48,7 @@ def x() -> Tensor:
 def test_a_thread_that_does_not_come_is_not_waited_for(kernel: Kernel, x: Tensor) -> None:
     released = Event()
     try:
-        native._pool(1).submit(released.wait)
+        threads.pool(1).submit(released.wait)
         ours = kernel.fake_quantize(x, OPERAND, 0)
     finally:
         released.set()
@@ -58,7 +58,7 @@ def test_a_thread_that_does_not_come_is_not_waited_for(kernel: Kernel, x: Tensor
 def test_a_thread_that_does_not_come_keeps_no_result(kernel: Kernel, x: Tensor) -> None:
     released = Event()
     try:
-        native._pool(1).submit(released.wait)
+        threads.pool(1).submit(released.wait)
         ours = weakref.ref(kernel.fake_quantize(x, OPERAND, 0).values)
         assert ours() is None
     finally:
@@ -117,7 +117,7 @@ def no_thread_can_start(patch: pytest.MonkeyPatch) -> None:
 
 
 def pool_is_shut(patch: pytest.MonkeyPatch) -> None:
-    native._pool(1).shutdown()
+    threads.pool(1).shutdown()
 
 
 @pytest.mark.parametrize("obstacle", [no_thread_can_start, pool_is_shut])
@@ -130,21 +130,21 @@ def test_where_no_thread_can_be_had_the_caller_works_alone(
         obstacle(patch)
         ours = kernel.fake_quantize(x, operand, 0)
     assert_same(ours, expected)
-    assert native._pool(1).submit(int).result(timeout=10) == 0
+    assert threads.pool(1).submit(int).result(timeout=10) == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_forked_child_has_threads_of_its_own(kernel: Kernel, x: Tensor) -> None:
     expected = kernel.fake_quantize(x, OPERAND, 0).values
-    assert native._pool(1).submit(int).result(timeout=10) == 0
+    assert threads.pool(1).submit(int).result(timeout=10) == 0
     child = os.fork()
     if not child:
         status = 1
         try:
             ours = kernel.fake_quantize(x, OPERAND, 0).values
             torch.set_num_threads(1)  # of OpenMP a child has none
-            native._pool(1).submit(int).result(timeout=10)
+            threads.pool(1).submit(int).result(timeout=10)
             status = 0 if native.kernel() is kernel and torch.equal(ours, expected) else 2
         finally:
             os._exit(status)

@@ -98,3 +98,31 @@ def test_a_model_that_moves_to_another_device_goes_by_its_rows_there() -> None:
     for index, layer in enumerate(model):
         assert isinstance(layer, QuantLinear)
         assert layer._draws.tolist() == expected(streams, recipe, f"blocks.{index}.a")
+
+
+@pytest.mark.parametrize("before", [0, 1, 60, 63, 64, 65])
+def test_the_rows_of_a_stack_are_one_view_wherever_they_begin_and_follow_the_streams(
+    before: int,
+) -> None:
+    streams, recipe = Streams(sr=1, rht=2), RECIPES["step-128"]
+    alone = [f"blocks.{index}.a" for index in range(before)]
+    names = [f"blocks.0.experts.{index}" for index in range(7)]
+    singles = {name: streams.row(recipe, name, CPU) for name in alone}
+    stack = streams.rows(recipe, names, CPU)
+    assert stack.shape == (7, 6, 3)
+    later = streams.row(recipe, "blocks.9.a", CPU)
+    assert streams.rows(recipe, names, CPU).data_ptr() == stack.data_ptr()
+    for step in (0, 5):
+        streams.move(step=step)
+        assert stack.tolist() == [expected(streams, recipe, name) for name in names]
+        assert later.tolist() == expected(streams, recipe, "blocks.9.a")
+        for name, row in singles.items():
+            assert row.tolist() == expected(streams, recipe, name)
+
+
+def test_a_stack_has_rows_of_its_own_where_its_layers_are_known_one_by_one() -> None:
+    streams, recipe = Streams(sr=1, rht=2), RECIPES["step-128"]
+    one = streams.row(recipe, "blocks.0.experts.1", CPU)
+    stack = streams.rows(recipe, ["blocks.0.experts.0", "blocks.0.experts.1"], CPU)
+    streams.move(step=4)
+    assert stack[1].tolist() == one.tolist() == expected(streams, recipe, "blocks.0.experts.1")

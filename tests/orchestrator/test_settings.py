@@ -69,6 +69,8 @@ def test_every_field_has_its_variable():
         "ray_address": "ray://head:10001",
         "executor": "local",
         "slots": "3",
+        "gpu_memory_bytes": "80000000000",
+        "accelerate": "0",
         "tick_seconds": "0.5",
         "lease_seconds": "30",
         "stop_grace_seconds": "5",
@@ -102,6 +104,8 @@ def test_an_empty_variable_counts_as_unset():
         ("GRIDLAW_TICK_SECONDS", "-1"),
         ("GRIDLAW_EXECUTOR", "slurm"),
         ("GRIDLAW_MIN_FREE_BYTES", "1GB"),
+        ("GRIDLAW_GPU_MEMORY_BYTES", "0"),
+        ("GRIDLAW_ACCELERATE", "fast"),
     ],
 )
 def test_a_bad_value_is_named_with_its_variable(variable, value):

@@ -67,7 +67,7 @@ def _moved(value: Any, path: tuple[str | int, ...]) -> Any:
         case (int() as place, *rest):
             item = _moved(value[place], tuple(rest))
             return (*value[:place], item, *value[place + 1 :])
-        case (name, *rest):
+        case (str() as name, *rest):
             inner = getattr(value, name)
             changed = UNSET[name] if inner is None else _moved(inner, tuple(rest))
             copy = object.__new__(type(value))

@@ -58,15 +58,28 @@ def _written(entry: Any) -> str:
 
 GEMM_LISTS = st.lists(st.sampled_from(["fprop", "dgrad", "wgrad"]), unique=True)
 OPERAND_LISTS = st.lists(st.sampled_from(["x", "w", "dy"]), unique=True)
-MODELS = st.fixed_dictionaries(
+EXPERTS = st.fixed_dictionaries(
+    {"count": st.just(4), "active": st.integers(1, 4), "width": st.sampled_from([32, 64])},
+    optional={
+        "shared_width": st.just(32),
+        "router": st.sampled_from(["sigmoid", "softmax"]),
+        "balance_rate": st.floats(0, 0.1),
+    },
+)
+SHAPES = st.fixed_dictionaries(
     {
         "layers": st.integers(1, 4),
         "width": st.sampled_from([32, 96, 192]),
         "heads": st.sampled_from([1, 2, 4]),
         "mlp": st.sampled_from(["swiglu", "relu2"]),
     },
-    optional={"mlp_width": st.sampled_from([160, 224])},
+    optional={
+        "mlp_width": st.sampled_from([160, 224]),
+        "rope_base": st.just(500_000.0),
+        "experts": EXPERTS,
+    },
 )
+MODELS = SHAPES | st.sampled_from(["50k", "moe-1m"])
 OWN_RECIPES = st.fixed_dictionaries(
     {"format": st.sampled_from(["e2m1", "int4", "e4m3"]), "rht": GEMM_LISTS, "sr": OPERAND_LISTS},
     optional={
@@ -110,6 +123,16 @@ SEEDS = st.integers(0, 3) | st.fixed_dictionaries(
     {"init": st.integers(4, 9)}, optional={"data": st.integers(4, 9), "sr": st.integers(4, 9)}
 )
 BUDGETS = st.sampled_from(["100ktok", "0.2Mtok", "1Mtok", "64tpp", "200tpp", "5e12flops"])
+CORPORA = st.sampled_from(
+    [
+        "stdlib",
+        "/data/texts",
+        {"text": "/data/*.txt"},
+        {"jsonl": "/data/*.jsonl", "column": "body"},
+        {"parquet": "/data"},
+        {"dataset": "owner/name", "subset": "one", "split": "test", "revision": "9f"},
+    ]
+)
 SPECS = st.fixed_dictionaries(
     {
         "name": st.from_regex(r"[a-z0-9][a-z0-9-]{0,10}", fullmatch=True),
@@ -121,18 +144,24 @@ SPECS = st.fixed_dictionaries(
         "train": st.fixed_dictionaries(
             {
                 "context": st.sampled_from([32, 64]),
-                "batch": st.sampled_from(["1024tok", "2048tok"]),
+                "batch": st.sampled_from(["1024tok", "2048tok", "step-law", "power-lines"]),
                 "warmup": st.sampled_from(["4ktok", "10ktok"]),
             },
             optional={
-                "learning_rate": st.just("auto") | st.floats(1e-5, 1),
-                "cooldown": st.floats(0.05, 0.5),
+                "learning_rate": st.sampled_from(["auto", "step-law"]) | st.floats(1e-5, 1),
+                "schedule": st.sampled_from(["wsd", "cosine"]),
+                "final_rate": st.floats(0, 1),
+                "optimizer": st.sampled_from(["adamw", "muon"]),
                 "weight_decay": st.floats(0, 1),
+                "order": st.sampled_from(["windows", "documents"]),
             },
         ),
         "eval": st.fixed_dictionaries({"held_out": st.floats(0.01, 0.5)}),
+        "corpus": CORPORA,
     },
     optional={
+        "health": st.fixed_dictionaries({"spike": st.none() | st.floats(0.1, 3)}),
+        "resources": st.fixed_dictionaries({"pack": st.booleans()}),
         "purpose": st.text('abc xyz: #-äλ"', max_size=20),
         "grid": st.fixed_dictionaries(
             {"format": st.just(["e2m1", "int4"]), "sr": st.sampled_from([[[]], [[], ["dy"]]])}

@@ -159,6 +159,16 @@ def test_runs_on_different_text_are_not_put_into_one_fit() -> None:
     assert len(result.gaps.gaps) == 24
 
 
+def test_a_tokenizer_that_lies_elsewhere_is_the_same_tokenizer() -> None:
+    runs = noisy_grid()
+    tokenizer = replace(runs[0].spec.tokenizer, path="/elsewhere/tokenizer.json")
+    moved = [
+        replace(run, spec=replace(run.spec, tokenizer=tokenizer)) if index % 2 else run
+        for index, run in enumerate(runs)
+    ]
+    assert [fit.status for fit in answer(moved).fits] == [fit.status for fit in answer(runs).fits]
+
+
 def test_losses_above_the_unigram_entropy_are_counted_as_such() -> None:
     result = answer([made_run(made_spec(), {1000: UNIGRAM + 1, 2000: UNIGRAM - 1})])
     assert any("1 of 2 endpoint losses lie below it" in line for line in result.sentences)

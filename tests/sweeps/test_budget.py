@@ -86,10 +86,11 @@ def test_a_token_count_takes_token_units_only(given, message):
 
 
 def test_each_measure_resolves_by_its_definition():
-    sizes = {"N": 50_000, "flops_per_token": 400_000, "batch_tokens": 1000}
+    sizes = {"N": 50_000, "flops_per_token": 400_000}
     assert resolve(parse_budget("123ktok"), **sizes) == 123_000
     assert resolve(parse_budget("20tpp"), **sizes) == 20 * 50_000
     assert resolve(parse_budget("2e12flops"), **sizes) == 5_000_000
+    assert resolve(parse_budget("1e6flops"), **sizes) == Fraction(5, 2)
 
 
 @given(tokens=st.fractions(0, 10**12), batch=st.integers(1, 10**7))

@@ -9,7 +9,10 @@ from hypothesis import given, settings
 
 from kernels.recipes import BF16_RECIPE
 from sweeps.counts import flops_per_token, non_embedding_parameters
-from sweeps.plan import Plan, Role, expand, plan_json, price
+from sweeps.errors import SpecError
+from sweeps.plan import Plan, Role, expand
+from sweeps.plan_json import plan_json
+from sweeps.price import price
 from sweeps.rates import Rates
 from sweeps.spec import parse_spec
 from tests.sweeps.specs import CORPUS, SPECS, mapping, train
@@ -99,6 +102,62 @@ def test_budgets_of_one_run_share_its_trunk():
     assert run.flops_per_token == flops_per_token(shape, vocab_size=257, context=32)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"schedule": "cosine"}, {"learning_rate": "step-law"}, {"batch": "power-lines"}],
+    ids=str,
+)
+def test_what_sees_the_budget_gives_each_budget_a_run_of_its_own(changes):
+    plan = planned(
+        recipes=["ufp4"], budgets=["200ktok", "1Mtok"], train=train(warmup="4ktok", **changes)
+    )
+    assert len(plan.cells) == len(plan.runs) == 4
+    assert all(len(run.horizons) == 1 for run in plan.runs)
+    for cell in plan.cells:
+        (partner,) = (
+            other.run_id
+            for other in plan.cells
+            if (other.budget, other.role) == (cell.budget, Role.BASELINE)
+        )
+        runs = {run.run_id: run.spec for run in plan.runs}
+        assert replace(runs[cell.run_id], recipe=BF16_RECIPE).run_id == partner
+
+
+def test_a_cosine_is_trained_from_its_start_to_its_one_horizon():
+    plan = planned(recipes=["bf16"], budgets=["200ktok", "1Mtok"], train=train(schedule="cosine"))
+    for run in plan.runs:
+        assert run.horizons == (run.spec.training.horizon,)
+        assert run.tokens == run.spec.training.horizon
+        assert run.tokens_left(run.horizons) == 0
+
+
+def test_a_rule_that_gives_two_budgets_the_same_training_leaves_them_one_run():
+    ruled = train(batch="power-lines", warmup="4ktok")
+    plan = planned(recipes=["bf16"], budgets=["1Mtok", "1.01Mtok"], train=ruled)
+    (run,) = plan.runs
+    assert len(run.horizons) == 2
+    assert all(horizon % run.spec.training.batch_tokens == 0 for horizon in run.horizons)
+
+
+def test_health_and_resources_reach_every_run_and_resources_move_no_identity():
+    changes = {"health": {"loss_bound": 9.0}, "resources": {"pack": True}}
+    plan = planned(**changes)
+    assert {run.spec.health.loss_bound for run in plan.runs} == {9.0}
+    assert all(run.spec.resources.pack for run in plan.runs)
+    assert planned(health={"loss_bound": 9.0}).sweep_id == plan.sweep_id != planned().sweep_id
+
+
+def test_gpus_that_cannot_share_out_the_parts_of_a_step_are_refused():
+    parts = train(microbatch="256tok")
+    assert {
+        run.spec.resources.gpus for run in planned(train=parts, resources={"gpus": 4}).runs
+    } == {4}
+    with pytest.raises(SpecError, match=r"resources.gpus = 3: must divide .* 2x64h2 bf16 s0 has 4"):
+        planned(train=parts, resources={"gpus": 3})
+    with pytest.raises(SpecError, match=r"resources.gpus = 2: must divide .* s0 has 1; train.micr"):
+        planned(resources={"gpus": 2})
+
+
 def test_a_cell_keeps_its_budget_as_written():
     plan = planned(recipes=["bf16"], budgets=["20tpp", "1.5Mtok", "2e12flops"])
     N = plan.runs[0].N
@@ -155,8 +214,11 @@ def test_the_json_has_the_totals_that_a_reader_asks_for():
     assert len(shown["planned_runs"]) == shown["runs"] == 2
     (model,) = shown["models"]
     assert model["N"] == sum(model["parameters"][part] for part in ("attention", "mlp", "norms"))
-    assert 0 < model["quantizable_share"] < 1
+    assert [gain["recipe"] for gain in model["recipes"]] == ["ufp4"]
     assert sum(run["tokens"] for run in shown["planned_runs"]) == shown["tokens"]
+    assert {(run["batch_tokens"], run["learning_rate"]) for run in shown["planned_runs"]} == {
+        (1024, 0.01)
+    }
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sweeps.metrics import StepMetrics
-from sweeps.plan import Plan, expand, price
+from sweeps.plan import Plan, expand
+from sweeps.price import price
 from sweeps.rates import (
     EVAL_COST,
     RUN_SECONDS,
@@ -17,9 +18,10 @@ from sweeps.rates import (
     rates_from,
 )
 from sweeps.records import Outcome, RunRecord
-from sweeps.runspec import RunSpec, Seeds
+from sweeps.runspec import Resources, RunSpec, Seeds
 from sweeps.spec import parse_spec
-from tests.sweeps.specs import CORPUS, mapping
+from sweeps.training import OptimizerKind
+from tests.sweeps.specs import CORPUS, mapping, train
 
 
 def planned(**changes) -> Plan:
@@ -140,6 +142,27 @@ def test_without_records_the_model_speaks_and_quantizing_is_slower():
     rates = rates_from([], slots=1)
     assert rates.tokens_per_second(baseline) > rates.tokens_per_second(quantized) > 0
     assert rates.tokens_per_second(baseline) == 1 / modelled_seconds_per_token(baseline)
+
+
+def test_what_makes_a_step_slower_is_part_of_a_kind():
+    baseline = next(run.spec for run in planned().runs)
+    training = baseline.training
+    others = [
+        replace(baseline, training=replace(training, optimizer=OptimizerKind.MUON)),
+        replace(baseline, training=replace(training, microbatch_tokens=256)),
+        replace(baseline, training=replace(training, batch_tokens=2048)),
+        replace(baseline, resources=Resources(gpus=2)),
+    ]
+    assert len({kind_of(spec) for spec in (baseline, *others)}) == 5
+
+
+def test_a_cosine_is_priced_to_its_end_once_for_each_budget():
+    cosine = planned(recipes=["bf16"], budgets=["200ktok", "1Mtok"], train=train(schedule="cosine"))
+    tokens = [run.training.horizon or 0 for run in (one.spec for one in cosine.runs)]
+    assert price(cosine, {}, Rates()).tokens == sum(tokens)
+    longest = max(cosine.runs, key=lambda run: run.tokens)
+    cost = price(cosine, {longest.run_id: longest.horizons}, Rates())
+    assert (cost.reused, cost.tokens) == (1, min(tokens))
 
 
 def test_names_and_seeds_are_no_part_of_a_kind():

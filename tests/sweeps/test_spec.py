@@ -10,11 +10,12 @@ import yaml
 from hypothesis import given, settings
 
 from sweeps.errors import InputError, SpecError
+from sweeps.model_sections import ModelSection
+from sweeps.pinning import pin_corpus
 from sweeps.runspec import Seeds
-from sweeps.sections import ModelSection, TrainSection, auto_learning_rate
 from sweeps.shapes import Mlp
 from sweeps.sources import CorpusKind, CorpusRef, TokenizerKind, TokenizerRef
-from sweeps.spec import SweepSpec, load_spec, parse_spec, pin_corpus, spec_text
+from sweeps.spec import SweepSpec, load_spec, parse_spec, spec_text
 from tests.sweeps.specs import SPECS, mapping, train
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -71,22 +72,6 @@ def test_the_tokenizer_is_bytes_or_a_bpe_of_its_size():
     assert bpe == TokenizerRef(kind=TokenizerKind.BPE, vocab_size=512)
 
 
-def test_warmup_becomes_whole_steps_and_numbers_stay_as_written():
-    section = TrainSection(context=32, batch="1024tok", warmup="10ktok", learning_rate=0.003)
-    training = section.training(ModelSection(layers=1, width=64, heads=4).shape())
-    assert training.warmup_tokens == 10 * 1024
-    assert (training.learning_rate, training.cooldown) == (0.003, 0.2)
-
-
-def test_the_automatic_learning_rate_falls_as_the_cube_root_of_size_up_to_a_cap():
-    assert auto_learning_rate(190_000_000) == 9.73e-4
-    assert auto_learning_rate(8 * 190_000_000) == pytest.approx(9.73e-4 / 2, rel=2e-3)
-    assert auto_learning_rate(3_200_000_000) == pytest.approx(3.81e-4, rel=5e-3)
-    assert auto_learning_rate(50_000) == 0.01
-    spec = parse_spec(mapping(train=train(learning_rate="auto")))
-    assert spec.train.training(spec.shapes()[0]).learning_rate == 0.01
-
-
 def test_an_exponent_without_a_point_is_a_number_in_yaml(tmp_path):
     file = tmp_path / "sweep.yaml"
     text = yaml.safe_dump(mapping(train=train(learning_rate=1)))
@@ -101,7 +86,7 @@ def test_a_relative_corpus_counts_from_the_files_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path.parent)
     spec = load_spec(file)
     assert spec.corpus == str(texts / "*.txt")
-    ref = pin_corpus(spec)
+    ref = pin_corpus(spec).ref
     assert (ref.kind, ref.num_documents, ref.num_bytes) == (CorpusKind.TEXT, 2, 1090)
 
 
@@ -125,7 +110,7 @@ def test_a_corpus_must_hold_one_batch_and_the_held_out_tokens_to_the_last_target
 ):
     def pinned(name: str, *sizes: int) -> CorpusRef:
         folder = corpus_of(tmp_path / name, sizes)
-        return pin_corpus(parse_spec(ENOUGH | {"corpus": str(folder), "tokenizer": tokenizer}))
+        return pin_corpus(parse_spec(ENOUGH | {"corpus": str(folder), "tokenizer": tokenizer})).ref
 
     assert pinned("enough", 1024, 64).num_bytes == 1088
     with pytest.raises(SpecError, match=r"train.batch = 1024tok: .* at most 1024 training tokens"):
@@ -152,7 +137,7 @@ def test_a_corpus_in_the_home_of_nobody_is_named(tmp_path):
 
 
 def test_the_stdlib_corpus_needs_no_path():
-    ref = pin_corpus(parse_spec(mapping()))
+    ref = pin_corpus(parse_spec(mapping())).ref
     assert (ref.kind, ref.path) == (CorpusKind.STDLIB, "")
     assert ref.num_bytes > 5_000_000
 

@@ -12,12 +12,12 @@ from kernels.presets import PRESETS
 from kernels.verdict import Preflight
 from orchestrator.executor import AttemptKey, Ended, Executor, Report, Task, Watch
 from orchestrator.states import Reason
-from sweeps import corpus
 from sweeps.metrics import Diverged, Endpoint, StepMetrics, TrainEvent
 from sweeps.runspec import Evaluation, RunSpec, Seeds
 from sweeps.shapes import ModelShape
-from sweeps.sources import CorpusKind, TokenizerRef
+from sweeps.sources import TokenizerRef
 from sweeps.training import Training
+from tests.corpora import pinned_text
 
 BATCH = 32
 SHORT = 8 * BATCH
@@ -35,7 +35,7 @@ class Bench:
         self.executor = executor
         self.folder = folder
         self.text = text
-        self.corpus = corpus.describe(CorpusKind.TEXT, str(text))
+        self.corpus = pinned_text(text)
         self.stored: dict[AttemptKey, list[TrainEvent]] = {}
         self.endings: dict[AttemptKey, Ended] = {}
         self._tick = threading.Event()
@@ -71,6 +71,7 @@ class Bench:
                 learning_rate=learning_rate,
                 warmup_tokens=2 * BATCH,
                 gradient_clip=1.0 if learning_rate < 1 else 1e30,
+                max_epochs=LONG,
             ),
             evaluation=Evaluation(held_out=0.3, tokens=64),
             seeds=Seeds(init=seed, data=seed, sr=seed, rht=seed),

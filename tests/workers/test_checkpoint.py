@@ -1,23 +1,42 @@
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import torch
 
+from kernels.recipes import BF16_RECIPE
 from sweeps.errors import CheckpointError, ConflictError, StorageError
 from sweeps.metrics import Endpoint
+from sweeps.runspec import Evaluation, RunSpec, Seeds
+from sweeps.sources import CorpusKind, CorpusRef, TokenizerRef
+from sweeps.training import Training
 from tests.workers.test_durable import no_file_above
-from workers.checkpoint import Checkpoints, Position, State
+from tests.workers.tiny import SHAPE
+from workers.checkpoint import Checkpoints
+from workers.state import Position, State
+from workers.tensor_stream import write_tensors
 
 BATCH = 256
-RUN = "0123456789abcdef"
+SPEC = RunSpec(
+    model=SHAPE,
+    recipe=BF16_RECIPE,
+    corpus=CorpusRef(
+        name="c", kind=CorpusKind.TEXT, fingerprint="f", num_bytes=10_000, num_documents=10
+    ),
+    tokenizer=TokenizerRef(),
+    training=Training(context=32, batch_tokens=BATCH, learning_rate=0.01, warmup_tokens=BATCH),
+    evaluation=Evaluation(held_out=0.2, tokens=512),
+    seeds=Seeds(sr=2),
+)
+RUN = SPEC.run_id
 HORIZON, BRANCH = 20 * BATCH, 16 * BATCH
 
 
-def open_folder(folder: Path, attempt: int = 1, run_id: str = RUN) -> Checkpoints:
-    checkpoints = Checkpoints(folder, run_id=run_id, batch_tokens=BATCH, attempt=attempt)
+def open_folder(folder: Path, attempt: int = 1) -> Checkpoints:
+    checkpoints = Checkpoints(folder, SPEC, attempt=attempt)
     checkpoints.claim()
     return checkpoints
 
@@ -107,6 +126,20 @@ def edit(**changes: object) -> Callable[[Path, Path], None]:
     return damage
 
 
+def edit_counters(**changes: int) -> Callable[[Path, Path], None]:
+    def damage(_: Path, sidecar: Path) -> None:
+        content = json.loads(sidecar.read_text())
+        sidecar.write_text(json.dumps(content | {"counters": content["counters"] | changes}))
+
+    return damage
+
+
+def shorten_the_history(tensors: Path, sidecar: Path) -> None:
+    """A file that is whole and sealed, of a run that counted its steps otherwise."""
+    seal = write_tensors(tensors, state(5).tensors)
+    edit(**asdict(seal))(tensors, sidecar)
+
+
 DAMAGE = {
     "truncated": (truncate, r"truncated: \d+ of \d+ bytes"),
     "empty": (empty, r"truncated: 0 of \d+ bytes"),
@@ -116,6 +149,10 @@ DAMAGE = {
     "a sidecar that is a number": (lambda _, sidecar: sidecar.write_text("3"), "cannot be read"),
     "foreign": (edit(run_id="feed"), f"it belongs to run feed, this is {RUN}"),
     "another step": (edit(step=7), "its name and its sidecar disagree"),
+    "other draws": (edit_counters(**{"seeds.sr": 3}), "its seeds.sr is 3, of this run it is 2"),
+    "other data": (edit_counters(next_sequence=56), "its next_sequence is 56, .* is 48"),
+    "no counters": (edit(counters={}), "cannot be read: KeyError"),
+    "another length": (shorten_the_history, "its history has 5 steps"),
 }
 
 
@@ -279,7 +316,7 @@ def test_the_newest_state_is_that_of_the_most_steps_and_sound(tmp_path):
 def test_a_reader_claims_nothing_and_writes_nothing(tmp_path):
     open_folder(tmp_path, attempt=1).save(state(3))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    reader = Checkpoints(tmp_path, run_id=RUN, batch_tokens=BATCH)
+    reader = Checkpoints(tmp_path, SPEC)
     assert reader.newest() is not None
     with pytest.raises(ConflictError):
         reader.save(state(4))

@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from sweeps.training import Health
 from workers.history import History, NonFiniteError, is_report_step, report_step_before
 
 
@@ -11,7 +12,7 @@ def scheduled(last: int) -> list[int]:
 
 
 def filled(rows: list[tuple[float, float]]) -> History:
-    history = History()
+    history = History(Health())
     for loss, norm in rows:
         history.append(torch.tensor(loss), torch.tensor(norm))
     return history
@@ -68,10 +69,10 @@ def test_the_first_step_that_is_not_finite_is_named(row, what):
 def test_a_restored_history_is_the_same_to_the_bit():
     history = filled([(1 / 3, 2 / 7), (3.3e-7, 1e20)])
     history.settle()
-    restored = History(history.tensor())
+    restored = History(Health(), history.tensor())
     assert torch.equal(restored.tensor(), history.tensor())
     assert restored.means(0, 2) == history.means(0, 2)
 
 
 def test_an_empty_history_can_be_kept():
-    assert History(History().tensor()).tensor().shape == (0, 2)
+    assert History(Health(), History(Health()).tensor()).tensor().shape == (0, 2)

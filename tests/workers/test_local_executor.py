@@ -9,7 +9,9 @@ import kernels.preflight
 from kernels.checks import transform
 from kernels.verdict import Preflight
 from orchestrator.states import Reason
+from sweeps.errors import InputError
 from sweeps.metrics import Endpoint
+from sweeps.runspec import Resources
 from tests.workers.executor_contract import LONG, ExecutorContract
 from workers.local_executor import LocalExecutor
 
@@ -53,3 +55,11 @@ class TestLocalExecutor(ExecutorContract):
         bench.executor.shutdown(30)
         assert bench.executor.free_slots() == 2
         assert list(task.folder.glob("trunk-*.json"))
+
+    def test_a_run_on_several_gpus_is_refused_before_it_starts(self, bench):
+        task = bench.task()
+        spread = replace(task, spec=replace(task.spec, resources=Resources(gpus=2)))
+        with pytest.raises(InputError, match=r"gpus = 2: the local executor trains a run"):
+            bench.executor.launch(spread)
+        assert bench.executor.free_slots() == 2
+        assert not task.folder.exists()

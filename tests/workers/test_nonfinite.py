@@ -13,7 +13,8 @@ from sweeps.metrics import Diverged, StepMetrics
 from sweeps.shapes import ModelShape
 from tests.workers.tiny import BATCH, open_tiny, run, tiny_spec, write_corpus
 from workers.history import NonFiniteError
-from workers.model import Decoder
+from workers.models.decoder import Decoder
+from workers.models.registry import make
 from workers.nonfinite import first_nonfinite
 from workers.trainee import Trainee
 
@@ -32,7 +33,7 @@ def ids() -> Tensor:
 
 
 def decoder(recipe: Recipe) -> Decoder:
-    model = Decoder(MODEL, 23, 16, recipe, Streams(sr=0, rht=0))
+    model = make(MODEL, vocab_size=23, context=16, recipe=recipe, streams=Streams(sr=0, rht=0))
     model.initialise(0)
     return model
 

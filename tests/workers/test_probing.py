@@ -21,7 +21,8 @@ from kernels.streams import Streams
 from sweeps.runspec import Diagnostics
 from sweeps.shapes import ModelShape
 from tests.workers.tiny import tiny_spec, write_corpus
-from workers.model import Decoder
+from workers.models.decoder import Decoder
+from workers.models.registry import make
 from workers.probing import Probing, Watched, measuring, watched
 
 SHAPE = ModelShape(name="two", num_layers=2, width=16, num_heads=1, mlp_width=32)
@@ -42,7 +43,7 @@ def spec(tmp_path_factory):
 
 def decoder(recipe: Recipe, streams: Streams | None = None) -> Decoder:
     streams = streams or Streams(sr=3, rht=5, step=7)
-    model = Decoder(SHAPE, vocab_size=257, context=32, recipe=recipe, streams=streams)
+    model = make(SHAPE, vocab_size=257, context=32, recipe=recipe, streams=streams)
     model.initialise(0)
     return model
 

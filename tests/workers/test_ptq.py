@@ -18,9 +18,9 @@ from sweeps.run_questions import CastEndpoint, PtqAnswer, PtqQuestion, RunPlace
 from sweeps.runspec import RunSpec
 from tests.workers.tiny import BATCH, endpoints, run, tiny_spec, write_corpus
 from workers.checkpoint import Checkpoints
-from workers.data import open_dataset
+from workers.data.dataset import open_dataset
 from workers.evaluate import sequence_losses
-from workers.model import Decoder
+from workers.models.registry import make
 from workers.ptq import cast_endpoints, forward_alone
 
 SHORT, LONG = 10 * BATCH, 20 * BATCH
@@ -104,7 +104,7 @@ def test_the_trained_gap_is_that_of_the_stored_endpoints(cast, trained, home, co
 
 def by_hand(home: Path, spec: RunSpec, tokens: int, recipe: Recipe) -> np.ndarray:
     """Losses of sequences in BF16 with the weights of the blocks replaced by cast ones."""
-    folder = Checkpoints(home / "bf16", run_id=spec.run_id, batch_tokens=BATCH)
+    folder = Checkpoints(home / "bf16", spec)
     weights = {
         name.removeprefix("weight."): tensor
         for name, tensor in folder.weights(tokens).tensors.items()
@@ -114,7 +114,7 @@ def by_hand(home: Path, spec: RunSpec, tokens: int, recipe: Recipe) -> np.ndarra
             cast = fake_quantize(tensor.bfloat16(), recipe.fprop.right, 0).dequantized()
             assert (cast.bfloat16().float() == cast).all()  # so that BF16 holds it
             weights[name] = cast
-    model = Decoder(
+    model = make(
         spec.model,
         vocab_size=257,
         context=32,

@@ -15,7 +15,6 @@ import torch
 
 from orchestrator.executor import AttemptKey
 from orchestrator.states import Reason
-from sweeps.errors import InputError
 from sweeps.metrics import Endpoint, StepMetrics
 from tests.workers.executor_contract import BATCH, LONG, SHORT, Bench, ExecutorContract
 from workers.ray_executor import RayExecutor
@@ -148,9 +147,3 @@ def test_launching_again_adopts_the_worker_and_a_higher_attempt_ends_it(bench):
     second = bench.launch(replace(task, attempt=2))
     bench.until(lambda: bench.points(second))
     assert bench.endings[first].reason is Reason.WORKER_LOST
-
-
-@pytest.mark.parametrize("share", [0.0, -1.0, 0.3, 1.5])
-def test_a_share_of_a_gpu_that_leaves_a_rest_is_refused(share, tmp_path):
-    with pytest.raises(InputError, match=f"gpus_per_run = {share}"):
-        RayExecutor(None, 1, tmp_path, gpus_per_run=share)

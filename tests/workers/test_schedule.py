@@ -1,7 +1,9 @@
 import math
+from dataclasses import replace
 
 import pytest
 
+from sweeps.training import Schedule
 from tests.workers.tiny import BATCH, tiny_spec, write_corpus
 from workers.schedule import learning_rate
 
@@ -52,3 +54,39 @@ def test_no_warm_up_starts_at_the_peak(tmp_path):
 def test_the_mean_rate_of_a_cooldown_is_half_the_peak(spec):
     cooldown = rates(spec, HORIZON, range(80, 100))
     assert math.fsum(cooldown) / 20 == pytest.approx(PEAK * (0.5 + 0.5 / 20))
+
+
+@pytest.fixture(scope="module")
+def cosine(spec):
+    training = replace(spec.training, schedule=Schedule.COSINE, horizon=HORIZON, final_rate=0.1)
+    return replace(spec, training=training)
+
+
+def test_a_cosine_falls_from_the_peak_at_the_end_of_warm_up_to_one_step_above_the_final_rate(
+    cosine,
+):
+    warm = rates(cosine, HORIZON, range(10))
+    assert warm == pytest.approx([PEAK * n / 10 for n in range(1, 11)])
+    expected = [PEAK * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * n / 90))) for n in range(90)]
+    assert rates(cosine, HORIZON, range(10, 100)) == pytest.approx(expected)
+    assert learning_rate(cosine, HORIZON, HORIZON) == pytest.approx(0.1 * PEAK)
+    assert learning_rate(cosine, 55 * BATCH, HORIZON) == pytest.approx(PEAK * 0.55)
+
+
+def test_a_cosine_stays_at_its_final_rate_beyond_the_horizon(cosine):
+    assert rates(cosine, HORIZON, range(100, 103)) == pytest.approx([0.1 * PEAK] * 3)
+
+
+def test_a_cooldown_ends_at_the_final_rate(spec):
+    spec = replace(spec, training=replace(spec.training, final_rate=0.25))
+    expected = [PEAK * (0.25 + 0.75 * (20 - n) / 20) for n in range(20)]
+    assert rates(spec, HORIZON, range(80, 100)) == pytest.approx(expected)
+    assert learning_rate(spec, HORIZON, HORIZON) == pytest.approx(0.25 * PEAK)
+    assert learning_rate(spec, 90 * BATCH, None) == PEAK
+
+
+@pytest.mark.parametrize("schedule", Schedule)
+def test_a_final_rate_of_one_is_a_constant_rate(spec, schedule):
+    training = replace(spec.training, schedule=schedule, horizon=HORIZON, final_rate=1.0)
+    constant = replace(spec, training=training)
+    assert rates(constant, HORIZON, range(9, 100)) == pytest.approx([PEAK] * 91)

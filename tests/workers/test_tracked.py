@@ -65,6 +65,16 @@ def test_an_endpoint_comes_when_its_branch_was_trained():
     assert measured.seconds == branch.seconds == SHORT / 1000
 
 
+def test_bits_per_byte_are_told_where_the_bytes_of_a_token_are_known():
+    known = replace(endpoint(SHORT), loss=3.0, bytes_per_token=2.5)
+    told = {}
+    for end in (known, replace(known, bytes_per_token=None)):
+        (point,) = new_points(replace(record(), endpoints=(end,)), {})
+        told[end.bytes_per_token] = point.metrics
+    assert told[2.5]["val_bits_per_byte"] == pytest.approx(3.0 / math.log(2) / 2.5)
+    assert told[2.5].keys() - told[None].keys() == {"val_bits_per_byte"}
+
+
 def test_underflow_by_class_of_operand_is_the_mean_over_layers_and_gemms():
     layer, *_ = diagnosis(BATCH).layers
     one, *_ = layer.operands

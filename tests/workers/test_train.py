@@ -1,9 +1,4 @@
-import json
-import os
 import re
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import islice
 
@@ -12,8 +7,7 @@ import torch
 
 from kernels.verdict import Preflight
 from sweeps.errors import ConflictError, InputError
-from sweeps.metrics import Diverged, Endpoint, StepMetrics, TrainEvent
-from sweeps.runspec import Seeds
+from sweeps.metrics import Diverged, StepMetrics
 from tests.workers.tiny import (
     BATCH,
     after_preflight,
@@ -96,38 +90,6 @@ def test_closing_and_going_on_repeats_the_uninterrupted_run(whole, corpus, tmp_p
     assert endpoints(after) == endpoints(whole)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kill_after", [6, 19])
-def test_a_killed_process_is_continued_bit_for_bit(whole, corpus, tmp_path, kill_after):
-    folder = tmp_path / "run"
-    script = f"""
-import json, torch
-from dataclasses import asdict
-from pathlib import Path
-from tests.workers.tiny import start, tiny_spec
-torch.set_num_threads(1)
-spec = tiny_spec(Path({str(corpus)!r}), "ufp4")
-events = start(spec, [10, 20], Path({str(folder)!r}), checkpoint_every_seconds=0.02)
-assert next(events).passed
-for event in events:
-    print(json.dumps([type(event).__name__, asdict(event)]), flush=True)
-"""
-    kinds: dict[str, type[StepMetrics | Endpoint]] = {
-        "StepMetrics": StepMetrics,
-        "Endpoint": Endpoint,
-    }
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        lines = [json.loads(line) for line in islice(process.stdout, kill_after)]
-        os.kill(process.pid, signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
-    before: list[TrainEvent] = [kinds[kind](**fields) for kind, fields in lines]
-    after = run(tiny_spec(corpus, "ufp4"), [10, 20], folder, attempt=2)
-    assert {**curve(before), **curve(after)} == curve(whole)
-    assert endpoints(after) == endpoints(whole)
-    assert len(after) < len(whole)  # it went on from a checkpoint
-
-
 def test_a_longer_horizon_later_equals_both_at_once(whole, corpus, tmp_path):
     spec, folder = tiny_spec(corpus, "ufp4"), tmp_path / "run"
     first = run(spec, [10], folder)
@@ -168,42 +130,6 @@ def test_seconds_count_over_attempts(corpus, tmp_path):
     assert second[0].seconds > first[-1].seconds > 0
 
 
-SEEDS = {
-    "init": ("bf16", Seeds(init=1)),
-    "data": ("bf16", Seeds(data=1)),
-    "sr": ("ufp4", Seeds(sr=1)),
-    "rht": ("ufp4", Seeds(rht=1)),
-}
-
-
-@pytest.mark.parametrize(("recipe", "seeds"), SEEDS.values(), ids=SEEDS.keys())
-def test_each_seed_stream_is_alive(corpus, tmp_path, recipe, seeds):
-    spec = tiny_spec(corpus, recipe)
-    base = run(spec, [3], tmp_path / "base")
-    moved = run(replace(spec, seeds=seeds), [3], tmp_path / "moved")
-    assert endpoints(base)[0].loss != endpoints(moved)[0].loss
-
-
-def test_rounding_seeds_do_nothing_to_a_bf16_run(corpus, tmp_path):
-    spec = tiny_spec(corpus)
-    base = run(spec, [3], tmp_path / "base")
-    moved = run(replace(spec, seeds=Seeds(sr=1, rht=1)), [3], tmp_path / "moved")
-    assert endpoints(base) == endpoints(moved)
-    assert curve(base) == curve(moved)
-
-
-def test_stochastic_rounding_leaves_the_first_loss_alone_and_rht_does_not(corpus, tmp_path):
-    spec = tiny_spec(corpus, "ufp4")
-
-    def first_loss(name: str, seeds: Seeds) -> float:
-        events = run(replace(spec, seeds=seeds), [2], tmp_path / name)
-        return curve(events)[None, 1].loss
-
-    base = first_loss("base", Seeds())
-    assert first_loss("sr", Seeds(sr=1)) == base  # dy alone is rounded stochastically
-    assert first_loss("rht", Seeds(rht=1)) != base
-
-
 @pytest.mark.parametrize("rate", [1e9, float("inf")])
 def test_a_run_that_explodes_is_diverged_and_nothing_else(corpus, tmp_path, rate):
     spec = tiny_spec(corpus, "ufp4", learning_rate=rate, warmup_tokens=0)
@@ -236,18 +162,23 @@ def test_a_horizon_off_the_steps_is_refused(corpus, tmp_path, horizon):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_microbatches_sum_to_the_batch_and_have_random_streams_of_their_own(
-    corpus, tmp_path, monkeypatch
-):
-    def losses(name: str, recipe: str) -> float:
-        return endpoints(run(tiny_spec(corpus, recipe), [3], tmp_path / name))[0].loss
+def test_microbatches_sum_to_the_batch_and_have_random_streams_of_their_own(corpus, tmp_path):
+    def loss(recipe: str, **training: int) -> float:
+        spec = tiny_spec(corpus, recipe, **training)
+        return endpoints(run(spec, [3], tmp_path / f"{recipe} {training}"))[0].loss
 
-    whole = {recipe: losses(f"whole {recipe}", recipe) for recipe in ("bf16", "ufp4")}
-    monkeypatch.setattr("workers.trainee.MICROBATCH_TOKENS", BATCH // 4)
-    parts = {recipe: losses(f"parts {recipe}", recipe) for recipe in ("bf16", "ufp4")}
+    whole = {recipe: loss(recipe) for recipe in ("bf16", "ufp4")}
+    parts = {recipe: loss(recipe, microbatch_tokens=BATCH // 4) for recipe in ("bf16", "ufp4")}
     assert parts["bf16"] == pytest.approx(whole["bf16"], rel=1e-5)
     assert parts["ufp4"] == pytest.approx(whole["ufp4"], rel=1e-2)
     assert parts["ufp4"] != whole["ufp4"]
+
+
+def test_a_microbatch_that_does_not_divide_the_batch_is_refused_before_anything(corpus, tmp_path):
+    spec = tiny_spec(corpus, microbatch_tokens=96)
+    with pytest.raises(InputError, match=r"training\.microbatch_tokens = 96: must be a m"):
+        next(start(spec, [3], tmp_path / "run"))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -256,7 +187,7 @@ def test_a_tiny_corpus_is_learnt_by_heart(tmp_path):
     folder.mkdir()
     for number in range(12):
         (folder / f"{number}.txt").write_text(f"{number}: the quick brown fox jumps. " * 8)
-    spec = tiny_spec(folder, learning_rate=0.02)
+    spec = tiny_spec(folder, learning_rate=0.02, max_epochs=16)
     events = run(
         replace(spec, evaluation=replace(spec.evaluation, tokens=64)), [150], tmp_path / "run"
     )

@@ -23,7 +23,7 @@ from tests.workers.tiny import (
     tiny_spec,
     write_corpus,
 )
-from workers.trainee import Trainee, microbatch_sequences
+from workers.trainee import Trainee
 
 WIDE = ModelShape(name="wide", num_layers=1, width=64, num_heads=2, mlp_width=128)
 JUMPY = replace(
@@ -130,17 +130,3 @@ def test_fp16_lands_near_bf16(corpus, folder):
     assert ends["fp16"].loss == pytest.approx(ends["bf16"].loss, abs=0.01)
     assert ends["fp16"].loss_bf16 == pytest.approx(ends["bf16"].loss, abs=0.01)
     assert ends["fp16"].loss != ends["bf16"].loss
-
-
-@pytest.mark.parametrize(
-    ("pad", "context", "sequences", "expected"),
-    [(False, 32, 8, 4), (True, 32, 8, 4), (False, 24, 4, 4), (True, 24, 4, 4), (True, 40, 9, 3),
-     (False, 40, 9, 9)],
-)  # fmt: skip
-def test_a_batch_is_split_into_whole_blocks_where_it_can_be(
-    corpus, monkeypatch, pad, context, sequences, expected
-):
-    monkeypatch.setattr("workers.trainee.MICROBATCH_TOKENS", 128)
-    recipe = replace(PRESETS["e2m1-ref"], pad=pad)
-    spec = tiny_spec(corpus, context=context, batch_tokens=context * sequences)
-    assert microbatch_sequences(replace(spec, recipe=recipe)) == expected

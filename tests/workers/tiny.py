@@ -8,13 +8,13 @@ from typing import Any
 
 from kernels.presets import PRESETS
 from kernels.verdict import Preflight
-from sweeps.corpus import describe
 from sweeps.metrics import Endpoint, StepMetrics, TrainEvent
 from sweeps.runspec import Evaluation, RunSpec
 from sweeps.shapes import ModelShape
-from sweeps.sources import CorpusKind, TokenizerRef
+from sweeps.sources import TokenizerRef
 from sweeps.training import Training
-from workers.data import Dataset, open_dataset
+from tests.corpora import pinned_text
+from workers.data.dataset import Dataset, open_dataset
 from workers.train import train
 
 BATCH = 256
@@ -35,7 +35,7 @@ def tiny_spec(corpus: Path, recipe: str = "bf16", **training: Any) -> RunSpec:
     return RunSpec(
         model=SHAPE,
         recipe=PRESETS[recipe],
-        corpus=describe(CorpusKind.TEXT, str(corpus)),
+        corpus=pinned_text(corpus),
         tokenizer=TokenizerRef(),
         training=replace(
             Training(context=32, batch_tokens=BATCH, learning_rate=0.01, warmup_tokens=4 * BATCH),
@@ -84,9 +84,11 @@ def endpoints(events: list[TrainEvent]) -> list[Endpoint]:
 
 
 def curve(events: list[TrainEvent]) -> dict[tuple[int | None, int], StepMetrics]:
-    """Reports by position, clocks left out; of two at one position the later counts."""
+    """Reports by position without clocks and memory; of two at one position the later counts."""
     return {
-        (event.horizon, event.step): replace(event, tokens_per_second=0.0, seconds=0.0)
+        (event.horizon, event.step): replace(
+            event, tokens_per_second=0.0, seconds=0.0, mfu=None, memory_bytes=None
+        )
         for event in events
         if isinstance(event, StepMetrics)
     }

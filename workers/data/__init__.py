@@ -1,0 +1,1 @@
+"""Data of a run: tokens of a pinned corpus, and batches as a pure function of (seed, step)."""

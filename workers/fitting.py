@@ -1,0 +1,60 @@
+"""Whether a run fits into the memory of its device, by `sweeps.memory`, before it starts.
+
+    all activations fit              blocks keep them for backward
+    they do not, but their inputs    each block keeps its input alone and runs twice: slower, and
+                                     the same to the bit
+    not even these                   the run is refused
+
+Processes of one run on a CPU share the memory of the machine.
+"""
+
+import logging
+
+import torch
+
+from sweeps.errors import InputError
+from sweeps.memory import Memory, estimate, least_gpus
+from sweeps.runspec import RunSpec
+from workers.device import memory_at_hand
+
+GIB = 2**30
+
+log = logging.getLogger(__name__)
+
+
+def needs_checkpoints(spec: RunSpec, device: torch.device) -> bool:
+    """Whether blocks must run twice for a run to fit.
+
+    Raises:
+        InputError: If it does not fit even so.
+    """
+    there = memory_at_hand(device)
+    if there is None:
+        return False
+    if device.type == "cpu":
+        there //= spec.resources.gpus
+    if estimate(spec).fits(there):
+        return False
+    lean = estimate(spec, checkpoints=True)
+    if lean.fits(there):
+        log.info(
+            "activations of %s do not fit into %.3g GiB: blocks run twice",
+            spec.model.name,
+            there / GIB,
+        )
+        return True
+    raise InputError(_sentence(spec, device, lean, there))
+
+
+def _sentence(spec: RunSpec, device: torch.device, needed: Memory, there: int) -> str:
+    states = needed.weights + needed.gradients + needed.optimizer
+    where = "a GPU" if device.type == "cuda" else "this machine for each process of the run"
+    sentence = (
+        f"model {spec.model.name}: training takes about {needed.total_bytes / GIB:.3g} GiB, "
+        f"{states / GIB:.3g} GiB of them for weights, gradients and moments, and {where} has "
+        f"{there / GIB:.3g} GiB; "
+    )
+    gpus = least_gpus(spec, there, checkpoints=True) if device.type == "cuda" else None
+    if gpus is not None:
+        return sentence + f"it would fit with resources.gpus = {gpus}"
+    return sentence + "take a smaller model or a smaller train.microbatch"

@@ -1,0 +1,1 @@
+"""What a decoder computes between its linear layers, as functions of tensors."""
