@@ -24,7 +24,7 @@ MAX_BYTES = 262_144
 MAX_DEPTH = 16
 MAX_VALUES = 50_000
 PLACE = "the request body"
-RELATIVE = "must be stdlib or an absolute path on the server; a relative path has no meaning there"
+RELATIVE = "an absolute path on the server; a relative one has no meaning there"
 
 
 async def _content(request: Request) -> tuple[str, bytes]:
@@ -57,15 +57,18 @@ def read_spec(media_type: str, content: bytes) -> SweepSpec:
         raise InputError(f"{PLACE} is not UTF-8 text") from error
     given = _from_json(text) if media_type == JSON else parse_mapping(text, PLACE)
     _refuse_odd(given)
-    spec = parse_spec(given)
     relative = [
-        Problem(key=key, value=path, message=RELATIVE)
-        for key, path in paths_of(spec.corpus, spec.tokenizer).items()
+        Problem(
+            key=key,
+            value=path,
+            message=f"must be {'stdlib or ' if key == 'corpus' else ''}{RELATIVE}",
+        )
+        for key, path in paths_of(given).items()
         if not PurePosixPath(path).is_absolute()
     ]
     if relative:
         raise SpecError(*relative)
-    return spec
+    return parse_spec(given)
 
 
 def _from_json(text: str) -> Mapping[str, Any]:

@@ -32,9 +32,10 @@ INLINE void scatter(Words t[4], char *y, int64_t across)
 /* 16 rows read and 16 written are more streams than a prefetcher follows. */
 INLINE void load_columns(Floats *v, const Job *job, int64_t at)
 {
-    float *y = job->y + at + AHEAD;
-    if (job->y)
+    if (job->y) {
+        float *y = job->y + at + AHEAD;
         UNROLL for (int i = 0; i < RUN; i++) __builtin_prefetch(y + i * job->along, 1);
+    }
     if (job->bf16) {
         const uint16_t *x = (const uint16_t *)job->x + at;
         UNROLL for (int i = 0; i < RUN; i++, x += job->along)

@@ -32,7 +32,8 @@ def spread(function: Callable[..., int], job: Any, most: int, kept: tuple[object
         Whether every thread had the memory that it needed.
     """
     job.next, job.kept = 0, kept
-    others = min(torch.get_num_threads(), most) - 1
+    threads = torch.get_num_threads()
+    others = min(threads, most) - 1
     if others < 1:
         failed = function(byref(job))
         job.kept = ()
@@ -44,7 +45,7 @@ def spread(function: Callable[..., int], job: Any, most: int, kept: tuple[object
             for _ in range(others):
                 # Before the request, which may stay in the queue although it fails.
                 turns.append(Lock())
-                pool(others).submit(_take_part, turns[-1], function, job, failures)
+                pool(threads - 1).submit(_take_part, turns[-1], function, job, failures)
         except RuntimeError:
             # No thread can start, or the interpreter is about to end.
             pool.cache_clear()

@@ -37,7 +37,7 @@ class Reason(StrEnum):
     RETRY_ASKED = "retry_asked"
     LAUNCHED = "launched"
     COMPLETED = "completed"
-    NON_FINITE = "non_finite"
+    NON_FINITE = "non_finite"  # or finite, and beyond the bounds of the run's health
     CANCELLED_BY_USER = "cancelled_by_user"
     INTERRUPTED = "interrupted"  # the scheduler was told to stop; the run was checkpointed
     WORKER_LOST = "worker_lost"  # the process is gone

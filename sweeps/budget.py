@@ -12,6 +12,7 @@ fractions between), so a budget means the same tokens on every machine.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
 from fractions import Fraction
@@ -108,6 +109,12 @@ def whole_steps(tokens: Fraction | int, batch_tokens: int) -> int:
 def format_tokens(tokens: int) -> str:
     """Three significant digits and a unit, as in `1.05Mtok`; it parses as a budget again."""
     return f"{_scaled(tokens)}tok"
+
+
+def exact_tokens(tokens: int) -> str:
+    """All digits and the largest unit, as in `991.232ktok`; it parses as the same count again."""
+    factor, unit = max((factor, unit) for unit, factor in TOKEN_UNITS.items() if factor <= tokens)
+    return f"{(Decimal(tokens) / factor).normalize():f}{unit}"
 
 
 def format_count(count: int) -> str:

@@ -87,7 +87,7 @@ def _not_multiple(key: str, tokens: int, unit: int, unit_text: str) -> Problem:
     return Problem(
         key=key,
         value=f"{tokens}tok",
-        message=f"not a multiple of {unit_text}; near it are {' and '.join(near)}",
+        message=f"not a multiple of {unit_text}, as {' and '.join(near)} would be",
     )
 
 

@@ -132,10 +132,16 @@ class TokenizerSection(Section):
         )
 
     def _read_file(self) -> TokenizerFile | None:
+        if self.file is None:
+            return None
         try:
-            return None if self.file is None else read_tokenizer(self.file)
+            file = read_tokenizer(self.file)
         except InputError as error:
             raise _wrong("file", self.file, str(error)) from error
+        if file.vocab_size >= LARGEST_ID:
+            message = f"has the id {file.vocab_size - 1}; ids must be below {LARGEST_ID - 1}"
+            raise _wrong("file", self.file, message)
+        return file
 
     def _separator(self, file: TokenizerFile) -> int | None:
         if self.separator is None:
@@ -197,16 +203,17 @@ def check_sources(
         yield _problem("corpus.separator", shards, f"is not below tokenizer.ids = {ids}")
 
 
-def paths_of(corpus: str | CorpusSection, tokenizer: str | TokenizerSection) -> dict[str, str]:
-    """Every path that a spec holds, by its key."""
+def paths_of(given: Mapping[Any, Any]) -> dict[str, str]:
+    """Every path in a spec's plain mapping, by its key."""
     paths = {}
-    if isinstance(corpus, str) and corpus != CorpusKind.STDLIB:
+    corpus = given.get("corpus")
+    if isinstance(corpus, str) and corpus not in ("", CorpusKind.STDLIB):
         paths["corpus"] = corpus
-    for section, entry in (("corpus", corpus), ("tokenizer", tokenizer)):
-        for key in PATH_KEYS[section]:
-            path = getattr(entry, key, None)
-            if isinstance(path, str):
-                paths[f"{section}.{key}"] = path
+    for section, keys in PATH_KEYS.items():
+        entry = given.get(section)
+        if isinstance(entry, dict):
+            texts = {key: value for key, value in entry.items() if isinstance(value, str) and value}
+            paths |= {f"{section}.{key}": texts[key] for key in keys if key in texts}
     return paths
 
 
@@ -217,18 +224,10 @@ def from_folder(given: Mapping[Any, Any], folder: Path) -> dict[Any, Any]:
         SpecError: If a path begins with the home of nobody.
     """
     made = dict(given)
-    corpus = made.get("corpus")
-    if isinstance(corpus, str) and corpus not in ("", CorpusKind.STDLIB):
-        made["corpus"] = _absolute("corpus", corpus, folder)
-    for section, keys in PATH_KEYS.items():
-        entry = made.get(section)
-        if isinstance(entry, dict):
-            made[section] = {
-                key: _absolute(f"{section}.{key}", value, folder)
-                if key in keys and isinstance(value, str) and value
-                else value
-                for key, value in entry.items()
-            }
+    for key, path in paths_of(given).items():
+        section, _, inner = key.partition(".")
+        absolute = _absolute(key, path, folder)
+        made[section] = made[section] | {inner: absolute} if inner else absolute
     return made
 
 

@@ -5,7 +5,7 @@ P parameters, M of them in linear layers of the blocks; t tokens of a microbatch
 letters as in `sweeps.counts`. In bytes:
 
     weights       4 P' + 8 T h L              FP32 masters, and RoPE's table in each block
-    gradients     4 P'                        FP32; 4 P where ranks of `shard` add up microbatches
+    gradients     4 P'                        FP32
     optimizer     8 P' adamw                  two FP32 moments
                   8 P' - 4 M' muon            of the blocks' layers the momentum alone
     activations                               what forward keeps for backward, 16 bits each
@@ -105,11 +105,10 @@ def estimate(spec: RunSpec, *, checkpoints: bool = False) -> Memory:
     tokens = microbatch_sequences(spec) * context
     every = count_parameters(shape, spec.tokenizer.vocab_size).total
     by_muon = sum(_by_muon(spec))
-    adds_up = not _is_whole(spec) and microbatches(spec) > spec.resources.gpus
     turns = 2 * context * shape.head_width * shape.num_layers
     return Memory(
         weights=FP32 * (_held(spec, every) + turns),
-        gradients=FP32 * (every if adds_up else _held(spec, every)),
+        gradients=FP32 * _held(spec, every),
         optimizer=FP32 * _held(spec, 2 * every - by_muon),
         activations=_activations(spec, tokens, checkpoints=checkpoints),
         logits=LOGIT * tokens * spec.tokenizer.vocab_size,

@@ -11,13 +11,14 @@ means the same model. What must hold between dimensions is in `shape_checks`.
 from difflib import get_close_matches
 from typing import Annotated
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator
 
 from sweeps.families.ladder import PRESETS, SHORT_NAMES, preset
 from sweeps.sections import Name, Section, text_or_mapping
 from sweeps.shapes import Experts, Mlp, ModelShape, Router
 
 ROPE_BASE = 10_000.0
+LEAST_ACTIVE = 2
 
 
 def _known_preset(name: str) -> str:
@@ -44,12 +45,22 @@ class ExpertsSection(Section):
     """Routed experts in the place of the MLP, from block `dense_layers` on."""
 
     count: int = Field(strict=True, ge=2, le=4096)
-    active: int = Field(strict=True, ge=1, le=4096)
+    active: int = Field(strict=True, le=4096, json_schema_extra={"minimum": LEAST_ACTIVE})
     width: int = Field(strict=True, ge=8, le=262144)
     shared_width: int = Field(default=0, strict=True, ge=0, le=262144)
     dense_layers: int = Field(default=0, strict=True, ge=0, le=512)
     router: Router = Router.SIGMOID
     balance_rate: float = Field(default=0.01, strict=True, ge=0, le=1, allow_inf_nan=False)
+
+    @field_validator("active")
+    @classmethod
+    def _teaches_the_router(cls, value: int) -> int:
+        if value < LEAST_ACTIVE:
+            raise ValueError(
+                f"must be at least {LEAST_ACTIVE}: gates are scaled to the sum 1, so that of one "
+                "expert is always 1 and its router learns nothing"
+            )
+        return value
 
     def experts(self) -> Experts:
         """The mixture of a shape."""

@@ -194,6 +194,7 @@ def _run_spec(
         health=spec.health.health(),
         diagnostics=spec.run_diagnostics(),
         resources=spec.resources.resources(),
+        apart=spec.train.apart(training),
     )
 
 

@@ -20,6 +20,7 @@ from statistics import median
 
 from kernels.recipes import Recipe
 from sweeps.counts import flops_per_token, linear_layers
+from sweeps.microbatches import microbatch_sequences
 from sweeps.quantized_work import quantized_elements_per_token
 from sweeps.records import RunRecord
 from sweeps.runspec import RunSpec
@@ -110,9 +111,9 @@ def kind_of(spec: RunSpec) -> Kind:
 
 def modelled_seconds_per_token(spec: RunSpec) -> float:
     """The module's formula for one run."""
-    shape, training = spec.model, spec.training
-    tokens = training.microbatch_tokens or training.batch_tokens
-    flops = flops_per_token(shape, vocab_size=spec.tokenizer.vocab_size, context=training.context)
+    shape, context = spec.model, spec.training.context
+    tokens = microbatch_sequences(spec) * context
+    flops = flops_per_token(shape, vocab_size=spec.tokenizer.vocab_size, context=context)
     elements = quantized_elements_per_token(shape, spec.recipe, tokens=tokens)
     layers = sum(layer.stack for layer in linear_layers(shape))
     seconds = flops / FLOPS_PER_SECOND + elements / ELEMENTS_PER_SECOND

@@ -85,7 +85,10 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """One fully decided training, without its horizons."""
+    """One fully decided training, without its horizons.
+
+    `apart` is what its label says of a run that other budgets of a sweep do not share, else empty.
+    """
 
     model: ModelShape
     recipe: Recipe
@@ -97,6 +100,7 @@ class RunSpec:
     health: Health = field(default=Health(), metadata=LATER)
     diagnostics: Diagnostics = field(default=Diagnostics(), metadata=COSMETIC)
     resources: Resources = field(default=Resources(), metadata=COSMETIC)
+    apart: str = field(default="", metadata=COSMETIC)
     numerics_version: int = NUMERICS_VERSION
     training_version: int = TRAINING_VERSION
 
@@ -115,8 +119,9 @@ class RunSpec:
 
     @property
     def label(self) -> str:
-        """What tables and charts call the run: model, recipe and seeds."""
-        return f"{self.model.name} {self.recipe.name} {self.seeds.label}"
+        """What tables and charts call the run: model, recipe, seeds, and what sets it apart."""
+        words = (self.model.name, self.recipe.name, self.seeds.label, self.apart)
+        return " ".join(word for word in words if word)
 
     def branch_tokens(self, horizon: int) -> int:
         """Tokens at which the cooldown of a horizon leaves the trunk, on a step boundary."""

@@ -14,7 +14,7 @@ def check_shapes(shapes: Sequence[ModelShape]) -> Iterator[Problem]:
         key = f"models[{index}]"
         yield from _heads(key, shape)
         if shape.experts is not None:
-            yield from _experts(f"{key}.experts", shape, shape.experts)
+            yield from _experts(key, shape, shape.experts)
 
 
 def check_model_names(shapes: Sequence[ModelShape]) -> Iterator[Problem]:
@@ -52,12 +52,19 @@ def _heads(key: str, shape: ModelShape) -> Iterator[Problem]:
         )
 
 
-def _experts(key: str, shape: ModelShape, experts: Experts) -> Iterator[Problem]:
+def _experts(model: str, shape: ModelShape, experts: Experts) -> Iterator[Problem]:
+    key = f"{model}.experts"
     if experts.active > experts.count:
         yield Problem(
             key=f"{key}.active",
             value=str(experts.active),
             message=f"must be at most count = {experts.count}",
+        )
+    if not experts.dense_layers and shape.mlp_width != experts.passed_width:
+        yield Problem(
+            key=f"{model}.mlp_width",
+            value=str(shape.mlp_width),
+            message="is not read: experts.dense_layers = 0 leaves no layer with a dense MLP",
         )
     if experts.dense_layers >= shape.num_layers:
         yield Problem(

@@ -164,8 +164,6 @@ class SweepSpec(Section):
         if not recipes:
             yield Problem(key="recipes", value="", message="needs at least one recipe, or a grid")
         listed = self._listed_recipes()
-        horizons = {shape.name: self.horizons(shape) for shape in shapes}
-        trainings = _trainings(horizons)
         yield from check_sources(self.corpus, self.tokenizer)
         yield from self._repeats()
         yield from check_shapes(shapes)
@@ -173,11 +171,17 @@ class SweepSpec(Section):
         yield from checks.check_reserved(listed)
         yield from checks.check_globs(shapes, self._globs(listed))
         yield from checks.check_exemptions(shapes, listed)
+        yield from checks.check_resources(self.resources.resources())
+        yield from checks.check_evaluation(self.eval.evaluation(), self.train.context)
+        try:
+            horizons = {shape.name: self.horizons(shape) for shape in shapes}
+        except SpecError as error:  # of a tokenizer's file; no horizon is known without it
+            yield from error.problems
+            return
+        trainings = _trainings(horizons)
         yield from checks.check_batch(trainings)
         yield from checks.check_unread(trainings[0], self.train.chosen())
-        yield from checks.check_resources(self.resources.resources())
         yield from check_tails(shapes, recipes, trainings)
-        yield from checks.check_evaluation(self.eval.evaluation(), self.train.context)
         yield from checks.check_budgets(horizons)
 
     def _globs(self, listed: Sequence[Recipe]) -> dict[str, list[str]]:

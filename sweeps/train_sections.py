@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Discriminator, Field, PlainSerializer, PlainValidator, Tag, WithJsonSchema
 
-from sweeps.budget import parse_tokens, whole_steps
+from sweeps.budget import exact_tokens, parse_tokens, whole_steps
 from sweeps.runspec import Resources, Sharding
 from sweeps.scaling_rules import (
     BATCHES,
@@ -102,6 +102,18 @@ class TrainSection(Section):
         """Keys that are not at their default."""
         fields = type(self).model_fields.items()
         return frozenset(key for key, one in fields if getattr(self, key) != one.default)
+
+    def apart(self, training: Training) -> str:
+        """What sets a run of one budget apart from those of others; empty where all share one.
+
+        As in `500ktok`, the horizon of a cosine, or `batch=65.536ktok rate=0.00123` of rules that
+        see the budget.
+        """
+        seen = {key for key, (_, rule) in self.rules().items() if rule.sees_budget}
+        said = [] if training.horizon is None else [exact_tokens(training.horizon)]
+        said += [f"batch={exact_tokens(training.batch_tokens)}"] if "batch" in seen else []
+        said += [f"rate={training.learning_rate:g}"] if "learning_rate" in seen else []
+        return " ".join(said)
 
     def training(self, scale: Scale) -> Training:
         """Optimizer, schedule and batch of one model at one budget.

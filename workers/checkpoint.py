@@ -67,7 +67,11 @@ class Checkpoints:
         durable.write(self._folder / "attempt", f"{self._attempt}\n".encode())
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The measured horizons, ascending; none if the file is not of this run."""
+        """The measured horizons, ascending; none if the file is not of this run.
+
+        Raises:
+            StorageError: If the file cannot be read.
+        """
         path = self._folder / "endpoints.json"
         if not path.exists():
             return ()
@@ -76,6 +80,8 @@ class Checkpoints:
             if content["run_id"] != self._run_id:
                 raise CheckpointError(f"it belongs to run {content['run_id']}")
             return tuple(Endpoint(**fields) for fields in content["endpoints"])
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, CheckpointError) as error:
             log.warning("refused %s: %s", path, error)
             return ()
@@ -230,7 +236,10 @@ class Checkpoints:
         path = self._folder / "attempt"
         if not path.exists():
             return
-        text = path.read_text().strip()
+        try:
+            text = path.read_text(errors="replace").strip()
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error.strerror}") from error
         if not text.isdecimal():
             raise StorageError(f"{path} holds {text!r}, not the number of an attempt")
         if int(text) > self._attempt:

@@ -2,7 +2,8 @@
 
     gradient of a step = sum over its microbatches of d(mean loss of one / number of them)
 
-Each rank passes its own microbatches (`workers.world`), under the draws of their index in the step.
+Each rank reads and passes its own microbatches alone (`workers.world`), under the draws of their
+index in the step.
 Where a number is not finite, what led to it is done again to name the layer at which it began.
 """
 
@@ -73,14 +74,15 @@ class Losses:
         Returns:
             The loss over all of the batch, a scalar on the device.
         """
-        windows = self._on_device(self._dataset.batch(self._data_seed, step))
-        mine = self._world.mine(torch.split(windows, self._sequences))
+        mine = self._world.mine(self._parts)
+        read = slice(mine.start * self._sequences, mine.stop * self._sequences)
+        windows = self._on_device(self._dataset.batch(self._data_seed, step, read))
         loss = torch.zeros((), device=self._device)
         with self._watched_weights(step + 1):
-            for index, part in mine:
+            for index, part in zip(mine, torch.split(windows, self._sequences), strict=True):
                 self._streams.move(step=step, microbatch=index)
                 with (
-                    self._world.backward(self._model, last=index == mine[-1][0]),
+                    self._world.backward(self._model, last=index == mine[-1]),
                     self._probing.during(step + 1, microbatch=index),
                 ):
                     loss += self._pass(part)

@@ -4,9 +4,10 @@
                 weights are gathered for its passes and let go after them
     replicate   each rank keeps all of them
 
-Gradients are added over ranks once a step, after each rank's last backward pass: summed, not
-averaged, in FP32, as the microbatches of a single process are. Weights are gathered in FP32, since
-the carrier's rounding is the layer's own affair.
+Gradients are summed over ranks, not averaged, in FP32, as the microbatches of a single process are:
+sharded ones after each backward pass, so that no rank holds more than its rows of them, replicated
+ones after a rank's last pass of a step. Weights are gathered in FP32, since the carrier's rounding
+is the layer's own affair.
 
 Replicated gradients are added by plain all-reduces over buckets of fixed layout: DDP lays its
 buckets out anew after the first step, so that a resumed run of three ranks or more would add in
@@ -66,19 +67,16 @@ class Peers:
                 module.set_force_sum_reduction_for_comms(True)  # gloo has no other
         model.to(device)
 
-    def mine(self, parts: Sequence[T]) -> list[tuple[int, T]]:
-        """An unbroken stretch of the parts, each with its index in the whole."""
-        share, rest = divmod(len(parts), self.size)
+    def mine(self, microbatches: int) -> range:
+        """An unbroken stretch of them."""
+        share, rest = divmod(microbatches, self.size)
         if rest:
-            raise ValueError(f"{self.size} ranks cannot share {len(parts)} microbatches equally")
-        first = self.rank * share
-        return list(enumerate(parts[first : first + share], start=first))
+            raise ValueError(f"{self.size} ranks cannot share {microbatches} microbatches equally")
+        return range(self.rank * share, (self.rank + 1) * share)
 
     @contextmanager
     def backward(self, model: nn.Module, *, last: bool) -> Iterator[None]:
-        """Around each backward pass; after the last one gradients are summed over ranks."""
-        if isinstance(model, FSDPModule):
-            model.set_requires_gradient_sync(last)
+        """Around each backward pass; after the last one gradients are the sums over ranks."""
         yield
         if last and self._sharding is Sharding.REPLICATE:
             _add_gradients(model)

@@ -27,6 +27,7 @@ from workers.device import device_at_hand
 from workers.evaluate import mean_of, sequence_losses
 from workers.models.decoder import Decoder
 from workers.models.registry import build
+from workers.repeatability import repeat_bits
 from workers.state import State, fill_model
 
 log = logging.getLogger(__name__)
@@ -90,6 +91,7 @@ class _HeldOut:
     def __init__(self, place: RunPlace) -> None:
         spec = place.spec
         self._device = device_at_hand()
+        repeat_bits(self._device)
         dataset = open_dataset(
             spec.corpus, spec.tokenizer, spec.training, spec.evaluation, Path(place.cache)
         )

@@ -17,11 +17,14 @@ from kernels.recipes import Recipe
 from sweeps.errors import CheckpointError, GridlawError, InputError
 from sweeps.metrics import Diagnosis
 from sweeps.run_questions import RunPlace, RunQuality, RunQuestion
-from sweeps.runspec import Diagnostics, RunSpec
+from sweeps.runspec import Diagnostics, Resources, RunSpec
 from workers.checkpoint import Checkpoints
 from workers.data.dataset import open_dataset
+from workers.device import device_at_hand
+from workers.fitting import needs_checkpoints
 from workers.health import DivergenceError
 from workers.probing import WINDOW
+from workers.repeatability import repeat_bits
 from workers.state import State
 from workers.trainee import Trainee
 
@@ -30,7 +33,8 @@ def run_quality(question: RunQuestion) -> RunQuality:
     """The quality of a run's layers.
 
     Raises:
-        InputError: If no layer is both named and quantized, or the corpus changed.
+        InputError: If no layer is both named and quantized, the corpus changed, or the run does not
+            fit the device.
         CheckpointError: If the run has no sound checkpoint.
         GridlawError: If the run diverges in the steps that follow.
     """
@@ -40,7 +44,9 @@ def run_quality(question: RunQuestion) -> RunQuality:
     steps = WINDOW if state is not None else 1
     weights = _last_weights(folder, spec) if state is None else state
     watching = Diagnostics(every=weights.position.step + steps, layers=question.layers)
-    trainee = _trainee(place, replace(spec, diagnostics=watching), question.recipe)
+    trainee = _trainee(
+        place, replace(spec, diagnostics=watching, resources=Resources()), question.recipe
+    )
     if not trainee.is_watched:
         raise InputError(
             f"layers = {','.join(question.layers)}: {question.recipe.name} quantizes no layer of "
@@ -73,10 +79,13 @@ def _diagnosed(trainee: Trainee, steps: int, place: RunPlace) -> Diagnosis:
 
 
 def _trainee(place: RunPlace, spec: RunSpec, recipe: Recipe) -> Trainee:
+    device = device_at_hand()
+    repeat_bits(device)
+    lean = needs_checkpoints(spec, device)
     dataset = open_dataset(
         spec.corpus, spec.tokenizer, spec.training, spec.evaluation, Path(place.cache)
     )
-    return Trainee(spec, dataset, seconds=0.0, measured_under=recipe)
+    return Trainee(spec, dataset, seconds=0.0, measured_under=recipe, checkpoints=lean)
 
 
 def _last_weights(folder: Checkpoints, spec: RunSpec) -> State:

@@ -98,7 +98,13 @@ class IdsTokenizer:
         """By the file, if there is one."""
         if not self.file:
             return None
-        return bytes_by_id(_read(self.file), self.vocab_size, self.separator)
+        try:
+            return bytes_by_id(_read(self.file), self.vocab_size, self.separator)
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise InputError(
+                f"tokenizer file {self.file} does not tell what the {self.vocab_size} ids of the "
+                "corpus stand for, as it did when the run was planned"
+            ) from error
 
 
 def open_tokenizer(

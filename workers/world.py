@@ -1,7 +1,7 @@
 """World: what a training asks of the processes that carry it out with it, its peers.
 
     rank 0 … size - 1    rank 0 leads: its clock decides, it alone reads and writes the run's folder
-    mine(parts)          rank r of R takes parts r*n … r*n + n - 1 of a step's R*n microbatches
+    mine(R n)            rank r of R takes r*n … r*n + n - 1 of a step's R*n microbatches
 
 Every rank runs the same `train`, step by step, and each method below waits until all have come to
 it. Draws are keyed by the index of a microbatch in its step, so that a run on R ranks has the
@@ -41,8 +41,8 @@ class World(Protocol):
         """Put a model on the device, its weights held as peers hold them; once for each model."""
         ...
 
-    def mine(self, parts: Sequence[T]) -> list[tuple[int, T]]:
-        """The parts that this rank takes, each with its index in the whole.
+    def mine(self, microbatches: int) -> range:
+        """Which of a step's microbatches this rank takes.
 
         Raises:
             ValueError: If the ranks do not divide their number.
@@ -108,9 +108,9 @@ class Alone:
         """Move the model."""
         model.to(device)
 
-    def mine(self, parts: Sequence[T]) -> list[tuple[int, T]]:
+    def mine(self, microbatches: int) -> range:
         """All of them."""
-        return list(enumerate(parts))
+        return range(microbatches)
 
     def backward(self, model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
         """Gradients are the sum already."""

@@ -47,7 +47,7 @@ def _document(line: bytes, column: str, place: str) -> Document | None:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{place} is not JSON: {error}") from error
     if not isinstance(row, dict):
-        raise InputError(f"{place} holds a {type(row).__name__}, not an object with {column!r}")
+        raise InputError(f"{place} is of type {type(row).__name__}, not an object with {column!r}")
     if column not in row:
         raise no_column(column, row, place)
     return row_document(row[column], column, place)

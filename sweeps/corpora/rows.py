@@ -25,7 +25,7 @@ def row_document(value: object, column: str, place: str) -> Document | None:
             raise InputError(f"{place}: column {column!r} is null, not text")
         case _:
             kind = type(value).__name__
-            raise InputError(f"{place}: column {column!r} holds a {kind}, not text")
+            raise InputError(f"{place}: column {column!r} is of type {kind}, not text")
 
 
 def no_column(column: str, columns: Iterable[str], place: str) -> InputError:

@@ -1,12 +1,13 @@
 """The dense family: Llama- and Qwen-like decoders from 50 thousand to 1.5 billion parameters.
 
-    h += attention(norm h)     RoPE, grouped key and value heads, queries and keys normed
+    h += attention(norm h)     RoPE, queries and keys normed, heads in groups that share a key
     h += mlp(norm h)           SwiGLU
 
 A model is called by its N, the non-embedding parameters, within 5 %. All that a GEMM contracts over
 (the width, all query heads, all key heads, the MLP) is a multiple of 32, from 12m on of 128, so
 that blocks and transforms of those sizes end where the axis does. Heads widen from 16 to 128
-features. Small models are shallow: there a layer's calls cost more than its arithmetic.
+features, and those of 200k and 400k have a key each. Small models are shallow: there a layer's
+calls cost more than its arithmetic.
 """
 
 from sweeps.shapes import ModelShape
@@ -15,13 +16,13 @@ from sweeps.shapes import ModelShape
 def _dense(
     name: str, layers: int, width: int, heads: int, kv_heads: int, mlp_width: int
 ) -> ModelShape:
-    """A model whose heads share out the width."""
+    """A model whose heads share out the width; as many key heads are said as a user says them."""
     return ModelShape(
         name=name,
         num_layers=layers,
         width=width,
         num_heads=heads,
-        num_kv_heads=kv_heads,
+        num_kv_heads=None if kv_heads == heads else kv_heads,
         mlp_width=mlp_width,
     )
 

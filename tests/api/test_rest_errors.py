@@ -51,6 +51,11 @@ BAD_BODIES = {
         "/corpus/jsonl",
         "absolute path on the server",
     ),
+    "relative tokenizer": (
+        mapping(corpus="stdlib", tokenizer={"ids": 9, "file": "a.json"}),
+        "/tokenizer/file",
+        "must be an absolute path on the server",
+    ),
     "relative corpus": (mapping(), "/corpus", "stdlib or an absolute path on the server"),
 }
 

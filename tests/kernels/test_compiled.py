@@ -1,4 +1,4 @@
-"""How the C kernel is compiled and cached, and what sanitizers say of it."""
+"""How the C kernel is compiled and cached."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernels import compiled
-from kernels.compiled import FLAGS, NATIVE
+from kernels.compiled import FLAGS
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = (*FLAGS, "-O0")
@@ -93,40 +93,3 @@ def test_processes_that_compile_at_once_end_with_one_valid_library(tmp_path: Pat
     assert [process.returncode for process in started] == [0, 0, 0]
     assert set((tmp_path / "gridlaw").iterdir()) == paths
     assert len(paths) == 1
-
-
-@pytest.mark.slow
-def test_sanitizers_find_nothing_in_any_case(own_cache: None) -> None:
-    runtimes = [
-        Path(found.stdout.strip())
-        for name in ("libasan.so", "libubsan.so")
-        if (found := subprocess.run(
-            ["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=False
-        )).returncode == 0
-    ]  # fmt: skip
-    if len(runtimes) < 2 or not all(path.is_absolute() for path in runtimes):
-        pytest.skip("the compiler has no sanitizer runtime")
-    library = compiled.build(
-        (*FLAGS, NATIVE, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    )
-    code = f"""
-from pathlib import Path
-from kernels import compiled
-from kernels.native import Kernel
-from tests.kernels.drawn_cases import ALL_GRIDS, cases
-kernel = Kernel(compiled.load(Path({str(library)!r})))
-for grid in (*ALL_GRIDS.values(), None):
-    for case in cases(grid, 20):
-        case.call(kernel.fake_quantize)
-print("clean")
-"""
-    environment = {
-        "LD_PRELOAD": ":".join(map(str, runtimes)),
-        "ASAN_OPTIONS": "detect_leaks=0",
-        "OMP_NUM_THREADS": "1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.stdout.strip() == "clean", done.stderr[-3000:]

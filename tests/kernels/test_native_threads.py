@@ -65,6 +65,14 @@ def test_a_thread_that_does_not_come_keeps_no_result(kernel: Kernel, x: Tensor) 
         released.set()
 
 
+def test_work_of_any_size_shares_the_same_threads(kernel: Kernel) -> None:
+    torch.set_num_threads(4)
+    before = set(threading.enumerate())
+    for rows in (512, 768, 1024, 4096):
+        kernel.fake_quantize(torch.ones(rows, 512), OPERAND, 0)
+    assert len(set(threading.enumerate()) - before) <= 3
+
+
 class Slow:
     """The library, but another thread writes only after the caller is gone from the call."""
 

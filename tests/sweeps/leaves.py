@@ -9,7 +9,7 @@ from sweeps.identity import LATER
 from sweeps.shapes import Experts
 
 PLACES = ("name", "path", "column", "subset", "split", "revision", "token_type")
-NO_PART = frozenset((*PLACES, "max_epochs", "diagnostics", "resources"))
+NO_PART = frozenset((*PLACES, "max_epochs", "diagnostics", "resources", "apart"))
 """What a spec is called, where its bytes lie, who watches it and where it is carried out."""
 
 UNSET: dict[str, Any] = {

@@ -59,7 +59,7 @@ def _written(entry: Any) -> str:
 GEMM_LISTS = st.lists(st.sampled_from(["fprop", "dgrad", "wgrad"]), unique=True)
 OPERAND_LISTS = st.lists(st.sampled_from(["x", "w", "dy"]), unique=True)
 EXPERTS = st.fixed_dictionaries(
-    {"count": st.just(4), "active": st.integers(1, 4), "width": st.sampled_from([32, 64])},
+    {"count": st.just(4), "active": st.integers(2, 4), "width": st.sampled_from([32, 64])},
     optional={
         "shared_width": st.just(32),
         "router": st.sampled_from(["sigmoid", "softmax"]),
@@ -76,10 +76,16 @@ SHAPES = st.fixed_dictionaries(
     optional={
         "mlp_width": st.sampled_from([160, 224]),
         "rope_base": st.just(500_000.0),
-        "experts": EXPERTS,
     },
 )
-MODELS = SHAPES | st.sampled_from(["50k", "moe-1m"])
+MIXTURES = st.builds(
+    lambda shape, experts: (
+        {key: shape[key] for key in shape if key != "mlp_width"} | {"experts": experts}
+    ),
+    SHAPES,
+    EXPERTS,
+)
+MODELS = SHAPES | MIXTURES | st.sampled_from(["50k", "moe-1m"])
 OWN_RECIPES = st.fixed_dictionaries(
     {"format": st.sampled_from(["e2m1", "int4", "e4m3"]), "rht": GEMM_LISTS, "sr": OPERAND_LISTS},
     optional={

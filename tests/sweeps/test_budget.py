@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 
 from sweeps.budget import (
     Measure,
+    exact_tokens,
     format_count,
     format_flops,
     format_tokens,
@@ -110,6 +111,18 @@ def test_a_whole_number_of_steps_is_left_alone(steps, batch):
 def test_a_formatted_token_count_parses_back_within_its_three_digits(tokens):
     shown = parse_budget(format_tokens(tokens)).amount
     assert abs(shown - tokens) <= Fraction(tokens, 200)
+
+
+@given(st.integers(1, 10**15))
+def test_an_exact_token_count_parses_back(tokens):
+    assert parse_tokens(exact_tokens(tokens)) == tokens
+
+
+def test_an_exact_token_count_has_the_largest_unit_and_no_idle_digits():
+    counts = (1, 999, 500_000, 991_232, 10**6, 1_048_576, 2 * 10**12)
+    assert [*map(exact_tokens, counts)] == [
+        *("1tok", "999tok", "500ktok", "991.232ktok", "1Mtok", "1.048576Mtok", "2Ttok")
+    ]
 
 
 def test_counts_are_shown_with_three_digits():

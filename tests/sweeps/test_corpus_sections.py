@@ -106,7 +106,7 @@ def test_relative_paths_of_a_sweep_file_count_from_its_folder(tmp_path, key):
     spec = load_spec(file)
     paths = {f"corpus.{key}": "data/*", "tokenizer.file": "tokenizer.json"}
     expected = {where: str(tmp_path / path) for where, path in paths.items()}
-    assert paths_of(spec.corpus, spec.tokenizer) == expected
+    assert paths_of(spec.model_dump()) == expected
     assert spec.tokenizer_ref().path == str(tmp_path / "tokenizer.json")
     (tmp_path / "again").mkdir()
     again = tmp_path / "again" / "sweep.yaml"
@@ -119,7 +119,7 @@ def test_a_data_set_and_the_standard_library_are_no_paths(tmp_path):
         file = tmp_path / "sweep.yaml"
         file.write_text(yaml.safe_dump(mapping(corpus=corpus)))
         spec = load_spec(file)
-        assert paths_of(spec.corpus, spec.tokenizer) == {}
+        assert paths_of(spec.model_dump()) == {}
         assert corpus_of(spec.corpus).path in ("", "a/b")
 
 
@@ -232,6 +232,22 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path, content):
     file = tmp_path / "tokenizer.json"
     file.write_bytes(content)
     with pytest.raises(SpecError, match=r"tokenizer.file = .*tokenizer.json: is no tokenizer.json"):
+        parse_spec(mapping(tokenizer={"file": str(file)}))
+
+
+def test_a_file_that_will_not_do_hides_no_other_problem():
+    wrong = mapping(tokenizer={"file": "/no/such.json"}, seeds=[0, 0], eval={"tokens": "32tok"})
+    with pytest.raises(SpecError) as caught:
+        parse_spec(wrong)
+    keys = [problem.key for problem in caught.value.problems]
+    assert keys == ["seeds[1]", "eval.tokens", "tokenizer.file"]
+
+
+@pytest.mark.parametrize("largest", [2**31 - 3, 2**31, 10**30])
+def test_a_file_whose_ids_are_no_vocabulary_is_named_with_the_largest(tmp_path, largest):
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps({"model": {"vocab": {"a": 0, "b": largest}}}))
+    with pytest.raises(SpecError, match=rf"tokenizer.file = .*: has the id {largest}; ids must be"):
         parse_spec(mapping(tokenizer={"file": str(file)}))
 
 

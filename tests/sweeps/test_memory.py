@@ -126,8 +126,9 @@ def test_sharded_ranks_divide_what_is_held_and_gather_two_blocks():
     assert (four.activations, four.logits) == (one.activations, one.logits)
 
 
-def test_sharded_ranks_that_add_up_microbatches_hold_whole_gradients():
-    assert estimate(spec_of(parts=4, resources=Resources(gpus=2))).gradients == 4 * P
+@pytest.mark.parametrize("parts", [2, 4, 8])
+def test_sharded_ranks_hold_their_part_of_gradients_however_many_microbatches_they_add_up(parts):
+    assert estimate(spec_of(parts=parts, resources=Resources(gpus=2))).gradients == 4 * -(-P // 2)
 
 
 def test_replicas_hold_what_a_single_process_does():

@@ -1,5 +1,8 @@
 """The entries of `models`: what each means, what it is called, and what cannot be."""
 
+from dataclasses import asdict
+from typing import Any
+
 import pytest
 from pydantic import TypeAdapter
 
@@ -109,11 +112,21 @@ def test_a_usual_value_written_out_means_the_same_model(written_out):
     assert shape(MODEL | written_out) == shape(MODEL)
 
 
-def test_a_preset_written_out_is_that_preset_again():
-    written = {"layers": 2, "width": 96, "heads": 6, "kv_heads": 2, "mlp_width": 256}
-    assert shape(written | {"name": "200k"}) == PRESETS["200k"]
-    (said,) = problems("200k", written)
-    assert said == "models[1] = 2x96h6k2: is the same as models[0]"
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=lambda preset: preset.name)
+def test_a_preset_written_out_is_that_preset_again(preset: ModelShape):
+    written: dict[str, Any] = {
+        "layers": preset.num_layers,
+        "width": preset.width,
+        "heads": preset.num_heads,
+        "kv_heads": preset.kv_width // preset.head_width,
+        "head_width": preset.head_width,
+        "mlp_width": preset.mlp_width,
+    }
+    if preset.experts is not None:
+        written["experts"] = asdict(preset.experts)
+    assert shape(written | {"name": preset.name}) == preset
+    (said,) = problems(preset.name, written)
+    assert said.endswith(": is the same as models[0]")
 
 
 def test_every_preset_and_mapping_goes_through_yaml_and_back():
@@ -147,6 +160,9 @@ def test_an_entry_of_another_kind_is_told_both_ways_to_write_one():
         ({"kv_heads": 3}, "models[0].kv_heads = 3: must divide heads = 4"),
         ({"kv_heads": 8}, "models[0].kv_heads = 8: must divide heads = 4"),
         ({"experts": MIXTURE | {"active": 9}}, "models[0].experts.active = 9: must be at most"),
+        ({"mlp_width": 96, "experts": MIXTURE}, "models[0].mlp_width = 96: is not read: experts.d"),
+        ({"experts": MIXTURE | {"active": 0}}, "models[0].experts.active = 0: must be at least 2"),
+        ({"experts": MIXTURE | {"active": 1}}, "models[0].experts.active = 1: must be at least 2"),
         (
             {"experts": MIXTURE | {"dense_layers": 2}},
             "models[0].experts.dense_layers = 2: leaves none of the 2 layers for experts",
@@ -173,9 +189,12 @@ def test_dimensions_that_cannot_be_are_one_problem_with_their_key(changes, said)
             {"kv_heads": 1, "head_width": 64, "width": 128, "heads": 2},
             "models[0].kv_heads = 1: gives 64 key features, not divisible by the block 128",
         ),
-        ({"experts": MIXTURE | {"width": 40}}, "models[0].experts.width = 40: not divisible by"),
         (
-            {"experts": MIXTURE | {"shared_width": 40}},
+            {"experts": MIXTURE | {"width": 40, "dense_layers": 1}},
+            "models[0].experts.width = 40: not divisible by",
+        ),
+        (
+            {"experts": MIXTURE | {"shared_width": 40, "dense_layers": 1}},
             "models[0].experts.shared_width = 40: not divisible by the block 32",
         ),
     ],

@@ -26,7 +26,8 @@ def test_the_dense_ladder_is_that_of_the_family():
     assert table("preset | blocks | width") == [
         [
             *(shape.name, str(shape.num_layers), str(shape.width), str(shape.num_heads)),
-            *(str(shape.num_kv_heads), str(shape.head_width), str(shape.mlp_width)),
+            str(shape.kv_width // shape.head_width),
+            *(str(shape.head_width), str(shape.mlp_width)),
             f"{non_embedding_parameters(shape):,}",
         ]
         for shape in dense.LADDER

@@ -123,6 +123,39 @@ def test_what_sees_the_budget_gives_each_budget_a_run_of_its_own(changes):
         assert replace(runs[cell.run_id], recipe=BF16_RECIPE).run_id == partner
 
 
+@pytest.mark.parametrize(
+    ("changes", "apart"),
+    [
+        ({}, ("", "")),
+        ({"learning_rate": "olmo", "batch": "olmo"}, ("", "")),
+        ({"schedule": "cosine"}, (" 199.68ktok", " 1.000448Mtok")),
+        ({"learning_rate": "step-law"}, (" rate=0.0205", " rate=0.0337")),
+        ({"batch": "power-lines"}, (" batch=7.168ktok", " batch=12.288ktok")),
+        (
+            {"batch": "step-law", "learning_rate": "deepseek", "schedule": "cosine"},
+            (
+                " 199.68ktok batch=640tok rate=0.0127",
+                " 999.936ktok batch=1.536ktok rate=0.0104",
+            ),
+        ),
+    ],
+    ids=str,
+)
+def test_labels_say_what_sets_the_runs_of_two_budgets_apart(changes, apart):
+    section = train(warmup="4ktok", **changes)
+    plan = planned(recipes=["ufp4"], budgets=["200ktok", "1Mtok"], train=section)
+    names = {f"2x64h2 {recipe} s0{said}" for recipe in ("bf16", "ufp4") for said in apart}
+    assert {run.spec.label for run in plan.runs} == names
+    assert len(names) == len(plan.runs)
+
+
+def test_runs_of_budgets_that_differ_by_a_step_have_labels_of_their_own():
+    section = train(schedule="cosine", batch="64tok", warmup="4ktok")
+    budgets = ["1Mtok", "1.00006Mtok", "1.0002Mtok"]
+    plan = planned(recipes=["bf16"], budgets=budgets, train=section)
+    assert len({run.spec.label for run in plan.runs}) == len(plan.runs) == 3
+
+
 def test_a_cosine_is_trained_from_its_start_to_its_one_horizon():
     plan = planned(recipes=["bf16"], budgets=["200ktok", "1Mtok"], train=train(schedule="cosine"))
     for run in plan.runs:

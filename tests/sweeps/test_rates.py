@@ -52,3 +52,11 @@ def test_ranks_share_a_run():
     alone = spec_of("200k", "ufp4", part=1024)
     four = replace(alone, resources=Resources(gpus=4))
     assert modelled_seconds_per_token(four) == modelled_seconds_per_token(alone) / 4
+
+
+def test_a_large_batch_that_names_no_part_is_charged_the_calls_of_each_part():
+    run = spec_of("200k")
+    batch = replace(run.training, batch_tokens=8 * 32768)
+    in_parts = replace(batch, microbatch_tokens=32768)
+    seconds = modelled_seconds_per_token(replace(run, training=in_parts))
+    assert modelled_seconds_per_token(replace(run, training=batch)) == seconds

@@ -262,10 +262,18 @@ def test_what_a_killed_process_left_half_written_is_swept_away(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["attempt"]
 
 
-def test_a_broken_attempt_file_is_named(tmp_path):
-    (tmp_path / "attempt").write_text("one")
-    with pytest.raises(StorageError, match="attempt holds 'one', not the number of an attempt"):
+@pytest.mark.parametrize(("content", "seen"), [(b"one", "one"), (b"", ""), (b"\xff1", "\ufffd1")])
+def test_a_broken_attempt_file_is_named(tmp_path, content, seen):
+    (tmp_path / "attempt").write_bytes(content)
+    with pytest.raises(StorageError, match=f"attempt holds '{seen}', not the number of an attempt"):
         open_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["attempt", "endpoints.json"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(StorageError, match=rf"cannot read .*{name}: Is a directory"):
+        open_folder(tmp_path).endpoints()
 
 
 def test_the_weights_of_an_endpoint_stay_when_its_branch_goes(tmp_path):

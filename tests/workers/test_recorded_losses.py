@@ -7,10 +7,12 @@ import torch
 
 from tests.workers.recorded import CASES, PLACE, RECIPES, SHAPES, reached, write_grammar
 
-TOLERANCE = 0.02
-"""Nats per token. Recorded with the C kernels on AVX-512. A second thread moved these losses by
-nothing, AVX2 by 0.0007 at most, and plain torch, where no C compiler is, by 0.012: FP32 sums come
-in another order, and rounding to few bits carries it on."""
+TOLERANCE = {"dense": 0.04, "moe": 0.08}
+"""Nats per token, for other processors, compilers and versions of torch: their FP32 sums come in
+another order, and rounding to few bits carries that on. In a mixture it changes which experts some
+tokens pass, and with them the loss by jumps. Weights that began off by 1e-6 or less moved losses of
+quantized dense models by up to 0.022, of mixtures by up to 0.038 and of these in BF16 by 0.009;
+plain torch, where no C compiler is, moved dense ones by 0.020 and mixtures by 0.032."""
 
 RECORDED: dict[str, dict[str, float]] = json.loads(PLACE.read_text())
 
@@ -36,7 +38,8 @@ def _threads_as_before():
 @pytest.mark.parametrize("case", CASES)
 def test_a_case_reaches_its_recorded_losses(corpus, folder, case):
     found = reached(case, corpus, folder / case)
-    assert found == pytest.approx(RECORDED[case], abs=TOLERANCE)
+    family, _ = case.split()
+    assert found == pytest.approx(RECORDED[case], abs=TOLERANCE[family])
 
 
 def test_every_case_is_recorded_and_nothing_else():

@@ -48,8 +48,8 @@ def batches(monkeypatch):
     found: dict[int, Windows] = {}
     read = Dataset.batch
 
-    def batch(self: Dataset, seed: int, step: int) -> Windows:
-        windows = read(self, seed, step)
+    def batch(self: Dataset, seed: int, step: int, part: slice = slice(None)) -> Windows:
+        windows = read(self, seed, step, part)
         assert np.array_equal(found.setdefault(step, windows), windows)
         return windows
 

@@ -282,3 +282,22 @@ def test_ids_stand_for_what_a_file_tells_or_for_nothing(tmp_path, gpt):
     beyond = IdsTokenizer(512, 0, ref.path).byte_lengths()
     assert beyond is not None
     assert beyond[300:].tolist() == [7] + [0] * 211
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"model": {"byte_fallback": true}}',
+        b'{"model": {"vocab": {"a": 512}, "byte_fallback": true}}',
+        b'{"model": {"vocab": ["a"], "byte_fallback": true}}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_file_that_no_longer_tells_what_ids_stand_for_is_named(tmp_path, content):
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"tokenizer.json does not tell what the 512 ids of the"):
+        IdsTokenizer(512, 0, str(path)).byte_lengths()

@@ -37,12 +37,15 @@ class Pair(nn.Module):
         made: Tensor = self.linear(x * self.few)
         return made
 
-    def learn(self, world: World) -> None:
-        """Two passes on each rank, each over an input of its own."""
+    def learn(self, world: World) -> list[Tensor]:
+        """Two passes on each rank, each over an input of its own; the gradient held after each."""
+        held = []
         for index, last in enumerate((False, True)):
             with world.backward(self, last=last):
                 made: Tensor = self(torch.full((1, 4), float(10 * world.rank + index)))
                 torch.autograd.backward(made.sum())
+            held.append(local(gradient(self.linear.weight)).clone())
+        return held
 
 
 def gradient(weight: Tensor) -> Tensor:
@@ -72,7 +75,7 @@ def on_rank(_none: None) -> dict[str, Any]:
     found = {
         "is_lead": peers.is_lead,
         "size": peers.size,
-        "mine": peers.mine("abcdef"),
+        "mine": peers.mine(6),
         "summed": peers.summed(torch.tensor([rank, 1.0])),
         "summed counts": peers.summed(torch.tensor(rank + 2**40)),
         "agreed": [peers.agreed(rank == 0), peers.agreed(rank != 0)],
@@ -95,7 +98,7 @@ def on_rank(_none: None) -> dict[str, Any]:
     with peers.unsharded(model):
         found["unsharded"] = model.linear.weight.detach().clone()
     found["sharded again"] = local(model.linear.weight)
-    model.learn(peers)
+    found["held"] = model.learn(peers)
     found["gradient"] = whole(gradient(model.linear.weight))
     copy = Pair()
     replicas = Peers(Sharding.REPLICATE)
@@ -124,12 +127,8 @@ def test_rank_0_leads(found):
     assert everywhere(found, "size") == [RANKS] * RANKS
 
 
-def test_each_rank_takes_an_unbroken_stretch_of_the_parts(found):
-    assert everywhere(found, "mine") == [
-        [(0, "a"), (1, "b")],
-        [(2, "c"), (3, "d")],
-        [(4, "e"), (5, "f")],
-    ]
+def test_each_rank_takes_an_unbroken_stretch_of_the_microbatches(found):
+    assert everywhere(found, "mine") == [range(2), range(2, 4), range(4, 6)]
 
 
 def test_tensors_are_summed_over_ranks_and_counts_exactly(found):
@@ -196,6 +195,13 @@ def test_gradients_of_all_passes_of_all_ranks_are_summed(found):
         assert torch.equal(one["replicated gradient"], expected)
 
 
+def test_ranks_that_share_weights_hold_no_more_than_their_rows_of_gradients_between_passes(found):
+    inputs = sum(10 * rank for rank in range(RANKS))
+    for rows, held in zip((2, 2, 1), everywhere(found, "held"), strict=True):
+        assert torch.equal(held[0], (FEW * inputs).expand(rows, 4))
+        assert held[1].shape == (rows, 4)
+
+
 def test_a_weight_that_no_pass_touched_has_a_gradient_of_zero_on_every_replica(found):
     for one in found:
         assert one["idle gradient"].tolist() == [0.0, 0.0]
@@ -208,7 +214,7 @@ def test_a_single_process_does_everything_itself(tmp_path: Path):
     assert torch.equal(local(model.few), FEW + 1)
     assert local(model.few).data_ptr() == model.few.data_ptr() == whole(model.few).data_ptr()
     assert not local(model.few).requires_grad
-    assert ALONE.mine("ab") == [(0, "a"), (1, "b")]
+    assert ALONE.mine(2) == range(2)
     assert [made.item() for made in ALONE.each(torch.tensor, [1, 2])] == [1, 2]
     assert ALONE.told("word") == ALONE.first("word") == "word"
     assert ALONE.agreed(True)

@@ -78,7 +78,7 @@ class TokenFiles:
             tokenizer.kind,
             tokenizer.vocab_size,
             tokenizer.fingerprint[:16],
-            tokenizer.separator,
+            corpus.separator if tokenizer.separator is None else tokenizer.separator,
         )
         said = "-".join(str(word) for word in words if word not in ("", None))
         self._stem = f"tokens-{said}-{self._key}"
@@ -133,7 +133,7 @@ class TokenFiles:
             if (about := self._whole()) is not None:  # another process was first
                 return about
             if is_alone:  # what is half-written is of a process that was killed
-                for part in self._cache.glob(f".{self._stem}-*{durable.PART_SUFFIX}"):
+                for part in self._cache.glob(f".{self._stem}*{durable.PART_SUFFIX}"):
                     part.unlink(missing_ok=True)
             about = self._write(self.tokenizer())
             text = json.dumps(asdict(about), indent=1)

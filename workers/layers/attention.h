@@ -39,17 +39,22 @@ typedef struct {
 
 INLINE int64_t whole(int64_t count) { return (count + PANEL - 1) / PANEL * PANEL; }
 
-static void *cut_from(char **rest, int64_t bytes)
+typedef struct {
+    char *memory; /* null where bytes are only counted */
+    int64_t used;
+} Cut;
+
+static void *cut_from(Cut *cut, int64_t bytes)
 {
-    void *part = *rest;
-    *rest += whole(bytes / 4 + 1) * 4;
+    void *part = cut->memory ? cut->memory + cut->used : 0;
+    cut->used += whole(bytes / 4 + 1) * 4;
     return part;
 }
 
-/* With a null, only counts the bytes. */
+/* Returns the bytes that it takes. */
 static int64_t lay_out(Room *room, char *memory, const Attention *job)
 {
-    char *rest = memory;
+    Cut rest = {memory, 0};
     int64_t span = whole(job->positions), features = whole(job->width);
     int64_t along = 4 * span * (job->width / 2), down = 4 * features * (job->positions + 1) / 2;
     *room = (Room){.span = span, .pairs = (job->positions + 1) / 2, .features = features};
@@ -65,7 +70,7 @@ static int64_t lay_out(Room *room, char *memory, const Attention *job)
     room->wide = cut_from(&rest, 4 * features * ROWS);
     room->dk = cut_from(&rest, 4 * features * span);
     room->dv = cut_from(&rest, 4 * features * span);
-    return rest - memory;
+    return rest.used;
 }
 
 /* One query with the keys up to itself: p = e^(s - largest) and their sum; returns l. */

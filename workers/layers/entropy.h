@@ -14,7 +14,7 @@
 typedef struct {
     int64_t next, units; /* of which one is `together` rows */
     const uint16_t *logits;
-    const int64_t *targets;
+    const int64_t *targets; /* below `vocabulary` all */
     float *losses, *l;
     const float *dlosses;
     uint16_t *dlogits;
@@ -45,7 +45,7 @@ INLINE void entropy_row(const Entropy *job, int64_t row)
     }
     float l = largest + logf(sum_of(total));
     job->l[row] = l;
-    job->losses[row] = target >= 0 && target < V ? l - widened(x[target]) : NAN;
+    job->losses[row] = l - widened(x[target]);
 }
 
 INLINE void entropy_row_back(const Entropy *job, int64_t row)

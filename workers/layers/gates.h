@@ -17,7 +17,12 @@ INLINE Floats positive(Floats a)
 {
     return (Floats)_mm512_max_ps(_mm512_setzero_ps(), (__m512)a);
 }
-INLINE Floats sigmoid(Floats z) { return floats(1) / (floats(1) + exponential(-z)); }
+INLINE Floats sigmoid(Floats z)
+{
+    /* e^104 is infinite already, and what is far above has no whole number of octaves. */
+    Floats least = (Floats)_mm512_max_ps((__m512)floats(-104), (__m512)z);
+    return floats(1) / (floats(1) + exponential(-least));
+}
 
 #define EACH_VECTOR(job, i, there)                                                                 \
     EACH_UNIT(job, unit)                                                                           \
@@ -48,7 +53,7 @@ int swiglu_backward(Gate *job)
         Floats z = load_narrow(job->gate + i, there), u = load_narrow(job->up + i, there);
         Floats dy = load_narrow(job->dy + i, there), s = sigmoid(z);
         fetch(job, i + FURTHER);
-        store_narrow(job->dup + i, there, dy * z * s);
+        store_narrow(job->dup + i, there, dy * (z * s));
         store_narrow(job->dgate + i, there, dy * u * s * (floats(1) + z * (floats(1) - s)));
     }
     return 0;

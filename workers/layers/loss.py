@@ -24,11 +24,20 @@ def token_losses(logits: Tensor, targets: Tensor) -> Tensor:
 
     Args:
         logits: [B, T, V], of any floating type.
-        targets: Ids [B, T], each below V.
+        targets: Ids [B, T] int64, each below V.
 
     Returns:
         FP32 [B, T]; FP64 for such logits.
+
+    Raises:
+        IndexError: On a CPU, if an id is not below V.
+        ValueError: If the ids are not one int64 for each position of the logits.
     """
+    if targets.dtype is not torch.int64 or logits.shape[:-1] != targets.shape:
+        raise ValueError(
+            f"logits {list(logits.shape)} need one int64 id for each position, got "
+            f"{targets.dtype} {list(targets.shape)}"
+        )
     if serve(logits):
         losses: Tensor = _Losses.apply(logits, targets)  # type: ignore[no-untyped-call]
         return losses
@@ -75,10 +84,20 @@ def _done(function: str, **tensors: Tensor) -> None:
 
 def _forward_body(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     logits, targets = logits.contiguous(), targets.contiguous()
+    _check(targets, logits.shape[-1])
     losses = torch.empty(targets.shape, dtype=torch.float32)
     l = torch.empty_like(losses)
     _done("entropy_forward", logits=logits, targets=targets, losses=losses, l=l)
     return losses, l
+
+
+def _check(targets: Tensor, vocabulary: int) -> None:
+    """The kernels find a target's logit by its id, wherever that leads."""
+    if not targets.numel():
+        return
+    for target in torch.stack(targets.aminmax()).tolist():
+        if not 0 <= target < vocabulary:
+            raise IndexError(f"target {target} is none of the {vocabulary} words of a vocabulary")
 
 
 def _backward_body(dlosses: Tensor, logits: Tensor, targets: Tensor, l: Tensor) -> Tensor:

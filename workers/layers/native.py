@@ -69,9 +69,11 @@ def are_here() -> bool:
     return _library() is not None
 
 
-def serve(x: Tensor) -> bool:
-    """Whether the kernels take such a tensor."""
-    return x.dtype is torch.bfloat16 and x.device.type == "cpu" and are_here()
+def serve(x: Tensor, *beside: Tensor | None) -> bool:
+    """Whether the kernels take such a tensor, and FP32 ones beside it."""
+    is_bf16 = x.dtype is torch.bfloat16 and x.device.type == "cpu"
+    are_wide = all(one is None or one.dtype is torch.float32 for one in beside)
+    return is_bf16 and are_wide and are_here()
 
 
 def run(function: str, job: Structure, threads: int, *kept: Tensor | None) -> None:

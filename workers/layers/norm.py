@@ -43,11 +43,11 @@ def rms_norm(x: Tensor, gain: Tensor, turns: Tensor | None = None) -> Tensor:
     Returns:
         The shape and type of x.
     """
-    if serve(x):
+    if serve(x, gain, turns):
         y: Tensor = _Norm.apply(x, gain, turns)  # type: ignore[no-untyped-call]
         return y
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    n = functional.rms_norm(wide, gain.shape, gain, EPSILON)
+    n = functional.rms_norm(wide, gain.shape, gain.to(wide.dtype), EPSILON)
     if turns is not None:
         cosines, sines = turns[:, None].to(n.dtype).unbind(-2)
         n = n * cosines + n.reshape(*n.shape[:-1], -1, 2).flip(-1).flatten(-2) * sines

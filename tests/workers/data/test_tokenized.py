@@ -180,7 +180,30 @@ def test_others_wait_while_one_writes(texts, tmp_path, monkeypatch):
     assert passes == [1]
 
 
-def test_a_killed_writer_blocks_nobody_and_leaves_nothing(texts, tmp_path):
+def test_the_same_documents_under_another_separator_are_other_tokens(tmp_path):
+    documents = [[number, number + 1] for number in range(100)]
+    path = shard(tmp_path / "a.bin", documents, before=False)
+    other = tmp_path / "b.bin"
+    ids = np.fromfile(path, np.uint16)
+    other.write_bytes(np.where(ids == 999, np.uint16(998), ids).tobytes())
+    refs = [shard_ref(path), pinned(CorpusKind.SHARDS, other, separator=998, token_type="uint16")]
+    assert refs[0].fingerprint == refs[1].fingerprint
+    for ref in refs:
+        tokens = TokenFiles(ref, IDS, 0.3, tmp_path / "cache").train()
+        assert set(tokens[2::3].tolist()) == {ref.separator}
+
+
+@pytest.mark.parametrize(
+    ("call", "times", "parts", "whole"),
+    [
+        ("tokenized.is_held_out", 20, 3, 0),  # in the middle of the corpus
+        ("os.fsync", 3, 2, 1),  # one file in place, two not: each is flushed, then its folder
+        ("os.fsync", 7, 1, 3),  # only what says that all are there is not
+    ],
+)
+def test_a_killed_writer_blocks_nobody_and_leaves_nothing(
+    texts, tmp_path, call, times, parts, whole
+):
     script = f"""
 import os, signal
 from pathlib import Path
@@ -188,21 +211,21 @@ from sweeps.sources import TokenizerRef
 from tests.corpora import pinned_text
 from workers.data import tokenized
 tokenized.BATCH_DOCUMENTS = 7
-decide = tokenized.is_held_out
-left = [20]
-def killing(document, share):
+called = {call}
+left = [{times}]
+def killing(*given):
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-    return decide(document, share)
-tokenized.is_held_out = killing
+    return called(*given)
+{call} = killing
 cache = Path({str(tmp_path / "cache")!r})
 tokenized.TokenFiles(pinned_text({str(texts)!r}), TokenizerRef(), 0.3, cache)
 """
     killed = subprocess.run([sys.executable, "-c", script], check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert len(list((tmp_path / "cache").glob(".*.part"))) == 3
-    assert list((tmp_path / "cache").glob("tokens-*")) == []
+    assert len(list((tmp_path / "cache").glob(".*.part"))) == parts
+    assert len(list((tmp_path / "cache").glob("tokens-*"))) == whole
     files = TokenFiles(pinned_text(texts), TokenizerRef(), 0.3, tmp_path / "cache")
     assert list((tmp_path / "cache").glob(".*.part")) == []
     fresh = TokenFiles(pinned_text(texts), TokenizerRef(), 0.3, tmp_path / "fresh")

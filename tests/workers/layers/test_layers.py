@@ -104,6 +104,29 @@ def test_losses_of_tokens(path: str, vocabulary: int) -> None:  # noqa: F811
     assert_near(found[1:], expected[1:])
 
 
+@pytest.mark.parametrize("stray", [7, -1, 1 << 40, -(1 << 40)])
+@pytest.mark.parametrize("place", [0, 14])
+def test_a_target_outside_the_vocabulary_is_refused(path: str, place: int, stray: int) -> None:  # noqa: F811
+    targets = torch.arange(15) % 7
+    targets[place] = stray
+    with pytest.raises(IndexError, match=rf"arget {stray} is "):
+        token_losses(drawn(3, 5, 7), targets.reshape(3, 5))
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        torch.zeros(3, 4, dtype=torch.int64),
+        torch.zeros(15, dtype=torch.int64),
+        torch.zeros(3, 5, dtype=torch.int32),
+        torch.zeros(3, 5),
+    ],
+)
+def test_targets_of_other_axes_or_types_are_refused(path: str, targets: Tensor) -> None:  # noqa: F811
+    with pytest.raises(ValueError, match=r"logits \[3, 5, 7\] need one int64 id for each position"):
+        token_losses(drawn(3, 5, 7), targets)
+
+
 def test_the_mean_loss_is_that_of_all_tokens(path: str) -> None:  # noqa: F811
     logits, targets = drawn(4, 6, 11), torch.arange(24).reshape(4, 6) % 11
     losses = token_losses(logits, targets)
@@ -115,6 +138,30 @@ def test_large_logits_have_finite_losses(path: str, size: float) -> None:  # noq
     logits = torch.tensor([[[size, 0.0, -size]]], dtype=torch.bfloat16)
     assert token_losses(logits, torch.tensor([[0]])).item() == 0.0
     assert token_losses(logits, torch.tensor([[1]])).item() == logits[0, 0, 0].item()
+
+
+def test_layers_of_numbers_of_any_size_are_finite_where_their_formulas_are(path: str) -> None:  # noqa: F811
+    sizes = torch.logspace(-38, 38.5, 300, dtype=torch.float64)
+    x = torch.cat((-sizes, torch.zeros(1, dtype=torch.float64), sizes)).to(torch.bfloat16)
+    ones = torch.ones_like(x)
+    leaves = [x.clone().requires_grad_(), ones.clone().requires_grad_()]
+    y = swiglu(*leaves)
+    found = [y, *torch.autograd.grad(y, leaves, ones)]
+    wide = x.double()
+    # Without the overflow of e^-z, which FP64 has too where z is far below -700.
+    silu = wide * wide.sigmoid()
+    slope = wide.sigmoid() * (1 + wide * (-wide).sigmoid())
+    for ours, expected in zip(found, (silu, slope, silu), strict=True):
+        top = torch.finfo(torch.bfloat16).max
+        assert ours.isfinite().all()
+        assert_near([ours / (1 + x.abs())], [expected.clamp(-top, top) / (1 + wide.abs())], 2.0)
+
+
+def test_what_is_wider_than_fp32_beside_bf16_is_left_to_torch(path: str) -> None:  # noqa: F811
+    x, gain, turns = drawn(2, 9, 3, 16), drawn(16, seed=1).float(), rotations(9, 16, 1e4)
+    expected = rms_norm(x, gain, turns)
+    for wider in ((gain, turns.double()), (gain.double(), turns)):
+        assert_near([rms_norm(x, *wider)], [expected])
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
