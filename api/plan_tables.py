@@ -123,6 +123,6 @@ def _runs(runs: list[dict[str, Any]]) -> Table:
 
 
 def _gib(size: int) -> str:
-    """`0.02`, `3.4`, `151`: two digits that count, or all before the point."""
+    """`0.0012`, `3.4`, `151`: two digits that count, or all before the point."""
     gib = size / GIB
-    return f"{gib:.2f}" if gib < 1 else f"{gib:.1f}" if gib < 100 else f"{gib:,.0f}"
+    return f"{gib:.2g}" if gib < 1 else f"{gib:.1f}" if gib < 100 else f"{gib:,.0f}"

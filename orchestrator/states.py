@@ -37,7 +37,8 @@ class Reason(StrEnum):
     RETRY_ASKED = "retry_asked"
     LAUNCHED = "launched"
     COMPLETED = "completed"
-    NON_FINITE = "non_finite"  # or finite, and beyond the bounds of the run's health
+    NON_FINITE = "non_finite"  # loss or gradients
+    LOSS_OUT_OF_BOUNDS = "loss_out_of_bounds"  # finite, and beyond what the run's health allows
     CANCELLED_BY_USER = "cancelled_by_user"
     INTERRUPTED = "interrupted"  # the scheduler was told to stop; the run was checkpointed
     WORKER_LOST = "worker_lost"  # the process is gone
@@ -71,6 +72,7 @@ REASON_STATE: dict[Reason, State] = {
     Reason.LAUNCHED: State.RUNNING,
     Reason.COMPLETED: State.SUCCEEDED,
     Reason.NON_FINITE: State.DIVERGED,
+    Reason.LOSS_OUT_OF_BOUNDS: State.DIVERGED,
     Reason.CANCELLED_BY_USER: State.CANCELLED,
     Reason.INTERRUPTED: State.QUEUED,
     Reason.WORKER_LOST: State.QUEUED,

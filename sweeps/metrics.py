@@ -80,13 +80,19 @@ class Endpoint:
 class Diverged:
     """The run's result is that it does not train.
 
-    Loss or gradient left the finite numbers, or the loss its `sweeps.training.Health`.
+    Attributes:
+        horizon: Token budget of the cooldown branch, None on the trunk.
+        step: At which that was decided.
+        tokens: Training tokens seen by then.
+        detail: What happened, in a sentence.
+        is_finite: Whether the numbers were finite and the loss left its `sweeps.training.Health`.
     """
 
     horizon: int | None
     step: int
     tokens: int
     detail: str
+    is_finite: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ asks for later ones, which is its word that it has stored the earlier ones. What
 the training thread, tracebacks included, goes to `attempt-N.log` in the run's folder.
 
     what the generator does              reason
-    returns                              COMPLETED, NON_FINITE after a `Diverged` event
+    returns                              COMPLETED; after a `Diverged` event NON_FINITE, or
+                                         LOSS_OUT_OF_BOUNDS where the numbers were finite
     is closed because `stop` was asked   INTERRUPTED, at the next event
     MemoryError, torch out of memory     OUT_OF_MEMORY
     StorageError, no space or quota      DISK_FULL
@@ -108,7 +109,8 @@ class Attempt:
                     with self._lock:
                         self._events.append(event)
                     if isinstance(event, Diverged):  # the generator says no more after it
-                        ended = Ended(reason=Reason.NON_FINITE, detail=event.detail)
+                        reason = Reason.LOSS_OUT_OF_BOUNDS if event.is_finite else Reason.NON_FINITE
+                        ended = Ended(reason=reason, detail=event.detail)
                     elif self._stop.is_set():
                         return Ended(reason=Reason.INTERRUPTED, detail="checkpointed and stopped")
         except BaseException as error:  # whatever is raised, the attempt must end with a reason

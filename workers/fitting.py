@@ -38,9 +38,9 @@ def needs_checkpoints(spec: RunSpec, device: torch.device) -> bool:
     lean = estimate(spec, checkpoints=True)
     if lean.fits(there):
         log.info(
-            "activations of %s do not fit into %.3g GiB: blocks run twice",
+            "activations of %s do not fit into %s: blocks run twice",
             spec.model.name,
-            there / GIB,
+            _gib(there),
         )
         return True
     raise InputError(_sentence(spec, device, lean, there))
@@ -48,13 +48,17 @@ def needs_checkpoints(spec: RunSpec, device: torch.device) -> bool:
 
 def _sentence(spec: RunSpec, device: torch.device, needed: Memory, there: int) -> str:
     states = needed.weights + needed.gradients + needed.optimizer
-    where = "a GPU" if device.type == "cuda" else "this machine for each process of the run"
+    where = "a GPU has" if device.type == "cuda" else "each process of the run has on this machine"
     sentence = (
-        f"model {spec.model.name}: training takes about {needed.total_bytes / GIB:.3g} GiB, "
-        f"{states / GIB:.3g} GiB of them for weights, gradients and moments, and {where} has "
-        f"{there / GIB:.3g} GiB; "
+        f"model {spec.model.name}: training takes about {_gib(needed.total_bytes)}, of them "
+        f"{_gib(states)} for weights, gradients and moments, and {where} {_gib(there)}; "
     )
     gpus = least_gpus(spec, there, checkpoints=True) if device.type == "cuda" else None
     if gpus is not None:
         return sentence + f"it would fit with resources.gpus = {gpus}"
     return sentence + "take a smaller model or a smaller train.microbatch"
+
+
+def _gib(size: int) -> str:
+    """`2,330 GiB`, `19.4 GiB`, `0.012 GiB`."""
+    return f"{size / GIB:,.0f} GiB" if size >= 100 * GIB else f"{size / GIB:.3g} GiB"

@@ -29,6 +29,7 @@ from workers.data.dataset import open_dataset
 from workers.device import device_at_hand
 from workers.fitting import needs_checkpoints
 from workers.health import DivergenceError
+from workers.history import NonFiniteError
 from workers.led_checkpoints import LedCheckpoints
 from workers.repeatability import repeat_bits
 from workers.trainee import Trainee
@@ -154,6 +155,7 @@ class _Run:
             step=error.step,
             tokens=error.step * self._trainee.batch_tokens,
             detail=str(error),
+            is_finite=not isinstance(error, NonFiniteError),
         )
 
     def _start(self, horizon: int, branch: int) -> None:

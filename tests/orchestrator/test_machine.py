@@ -33,6 +33,7 @@ ENDINGS = [
     Reason.INTERRUPTED,
     Reason.WORKER_LOST,
     Reason.NON_FINITE,
+    Reason.LOSS_OUT_OF_BOUNDS,
     Reason.OUT_OF_MEMORY,
     Reason.COMPLETED,
 ]

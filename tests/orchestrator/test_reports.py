@@ -92,6 +92,7 @@ def test_an_attempt_that_never_was_is_fenced(store, task):
     ("reason", "state", "outcome"),
     [
         (Reason.NON_FINITE, State.DIVERGED, Outcome.DIVERGED),
+        (Reason.LOSS_OUT_OF_BOUNDS, State.DIVERGED, Outcome.DIVERGED),
         (Reason.OUT_OF_MEMORY, State.FAILED, Outcome.FAILED),
         (Reason.DISK_FULL, State.FAILED, Outcome.FAILED),
         (Reason.INVALID_RUN, State.FAILED, Outcome.FAILED),

@@ -130,8 +130,11 @@ def test_an_error_while_leaving_is_the_ending(tmp_path):
     assert (ended.reason, ended.detail) == (Reason.DISK_FULL, "no space for the checkpoint")
 
 
-def test_divergence_is_the_ending_even_when_a_stop_was_asked(tmp_path):
-    event = Diverged(horizon=None, step=2, tokens=16, detail="loss is nan at step 2")
+@pytest.mark.parametrize(
+    ("is_finite", "reason"), [(False, Reason.NON_FINITE), (True, Reason.LOSS_OUT_OF_BOUNDS)]
+)
+def test_divergence_is_the_ending_even_when_a_stop_was_asked(tmp_path, is_finite, reason):
+    event = Diverged(horizon=None, step=2, tokens=16, detail="it spiked", is_finite=is_finite)
 
     def diverging(task: Task) -> Events:
         yield event
@@ -142,8 +145,8 @@ def test_divergence_is_the_ending_even_when_a_stop_was_asked(tmp_path):
     report = attempt.report(0)
     assert report.events == (event,)
     assert report.ended is not None
-    assert report.ended.reason is Reason.NON_FINITE
-    assert report.ended.detail == "loss is nan at step 2"
+    assert report.ended.reason is reason
+    assert report.ended.detail == "it spiked"
 
 
 @pytest.mark.parametrize(

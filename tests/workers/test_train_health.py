@@ -76,7 +76,7 @@ def test_a_run_ends_at_the_step_that_the_definition_names(corpus, tmp_path, unwa
     assert step > 4
     *before, last = run(replace(unstable(corpus), health=health), [24], tmp_path / "run")
     assert isinstance(last, Diverged)
-    assert (last.step, last.tokens) == (step, step * BATCH)
+    assert (last.step, last.tokens, last.is_finite) == (step, step * BATCH, True)
     assert losses(before) == losses(unwatched)[: step - 1]
     assert f"at step {step}" in last.detail or f"up to step {step}" in last.detail
 
