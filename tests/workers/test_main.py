@@ -55,6 +55,7 @@ class Home:
                 "context": 16,
                 "batch": "128tok",
                 "learning_rate": 0.01,
+                "max_epochs": 10**5,
                 "warmup": "256tok",
             },
             "eval": {"held_out": 0.3, "tokens": "256tok"},
