@@ -11,6 +11,7 @@ from dashboards.wording import MISSING, count, scientific
 from kernels.formats import E4M3
 from kernels.operands import Operand, Rounding, Source
 from kernels.recipes import Carrier, Gemm, Precision, Recipe, Rht, Signs
+from sweeps.counts import six_n_flops_per_token
 from sweeps.records import RunRecord
 from sweeps.runspec import RunSpec
 from sweeps.shapes import Experts
@@ -52,7 +53,8 @@ def models_sheet(records: Sequence[RunRecord]) -> Sheet:
     return Sheet(
         key="models",
         caption="Models: N counts non-embedding parameters; FLOPs per token are forward and "
-        "backward, an exact count of GEMMs and attention.",
+        "backward, an exact count of GEMMs and attention; 6 N takes the parameters that a token "
+        "passes.",
         columns=(
             *("Model", "#N", "#Layers", "#Width", "#Heads", "#KV heads", "#Head width"),
             *("#MLP width", "MLP", "Experts", "#FLOPs per token", "#6 N"),
@@ -70,7 +72,7 @@ def models_sheet(records: Sequence[RunRecord]) -> Sheet:
                 shape.mlp.value,
                 _experts(shape.experts),
                 scientific(flops),
-                scientific(6.0 * N),
+                scientific(six_n_flops_per_token(shape)),
             )
             for N, shape, flops in sorted(shapes, key=lambda one: (one[0], one[1].name))
         ),

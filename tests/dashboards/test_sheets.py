@@ -13,11 +13,12 @@ from dashboards.sheets import (
     runs_sheet,
     unpaired_sheet,
 )
-from dashboards.wording import MISSING
+from dashboards.wording import MISSING, scientific
 from kernels.formats import INT4
 from kernels.presets import PRESETS, compose
 from kernels.recipes import BF16_RECIPE, NUMERICS_VERSION, Precision, Rule
 from sweeps.answer import answer
+from sweeps.shapes import Experts
 from tests.dashboards.records import BUDGETS, diverged, finished, sweep
 
 UFP4 = PRESETS["ufp4"]
@@ -159,3 +160,23 @@ def test_a_run_is_listed_with_its_identity_and_seeds():
     (row,) = runs_sheet([record]).rows
     assert row[0] == record.run_id
     assert "3 / 3 / 3 / 3" in row
+
+
+def test_a_mixture_of_experts_is_told_with_its_experts_and_6_n_of_what_a_token_passes():
+    experts = Experts(count=8, active=2, width=32, shared_width=16, dense_layers=1)
+    dense = finished()
+    shape = replace(dense.spec.model, name="mixed", experts=experts, num_kv_heads=1)
+    record = replace(dense, spec=replace(dense.spec, model=shape))
+    sheet = models_sheet([dense, record])
+    rows = dict(zip(column(sheet, "Model"), sheet.rows, strict=True))
+    told = dict(zip(sheet.columns, rows["mixed"], strict=True))
+    assert told["Experts"] == "8 of width 32, 2 a token by sigmoid, 16 shared, from block 1"
+    assert told["#KV heads"] == "1"
+    d, head = shape.width, shape.head_width
+    attention = 2 * d * d + 2 * d * head
+    mixed = 3 * d * (2 * 32 + 16) + 8 * d
+    dense_mlp = 3 * d * shape.mlp_width
+    norms = 2 * (d + head) * shape.num_layers + d
+    active = attention * shape.num_layers + dense_mlp + mixed * (shape.num_layers - 1) + norms
+    assert told["#6 N"] == scientific(6.0 * active)
+    assert dict(zip(sheet.columns, rows["small"], strict=True))["Experts"] == MISSING
