@@ -47,6 +47,14 @@ def test_the_recipes_that_the_readme_writes_out_are_recipes():
     assert len(spec.all_recipes()) == 6 + 32
 
 
+def test_the_models_and_the_corpus_that_the_readme_writes_out_are_such():
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(models:.*?)```", readme, re.S)
+    spec = parse_spec(mapping(recipes=["bf16"]) | yaml.safe_load(block))
+    assert [shape.name for shape in spec.shapes()] == ["400k", "1.6m", "moe-4m", "4x256h8k2-m768"]
+    assert spec.tokenizer_ref().vocab_size == 4096
+
+
 def test_a_model_gets_its_name_and_mlp_width_from_its_shape():
     usual = ModelSection(layers=2, width=48, heads=3).shape()
     assert (usual.name, usual.mlp_width, usual.mlp) == ("2x48h3", 128, Mlp.SWIGLU)
