@@ -11,7 +11,7 @@ from math import sqrt
 
 from scipy import stats
 
-from sweeps.laws import Array
+from sweeps.laws.law import Array
 
 LEVEL = 0.95
 

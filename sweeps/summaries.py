@@ -19,7 +19,7 @@ from math import sqrt
 import numpy as np
 
 from sweeps.intervals import interval_of_mean, pooled_noise, t_half_width
-from sweeps.laws import Array
+from sweeps.laws.law import Array
 from sweeps.paired import Gap, Unpaired
 
 NO_INTERVAL = {0: "no pair", 1: "one model: an interval over models needs at least 2"}

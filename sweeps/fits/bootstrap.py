@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.fits.identifiability import MIN_LEVELS
-from sweeps.fits.parametric import Optimum, polish
 from sweeps.fits.points import Points
-from sweeps.laws import Array, Chinchilla
+from sweeps.fits.search import Optimum, polish
+from sweeps.fits.target import Target
+from sweeps.laws.law import Array
 
 CAUTIOUS_CELLS = 15
 """Below this many cells the intervals cover less than they say."""
@@ -34,40 +35,39 @@ REDRAWS = 20
 
 
 def bootstrap(
-    law: Chinchilla, points: Points, optimum: Optimum, *, resamples: int, seed: int
+    target: Target, points: Points, optimum: Optimum, *, resamples: int, seed: int
 ) -> Array:
     """Refits to resampled clusters.
 
     Args:
-        law: Centred on the points.
+        target: Of the points.
         points: What was fitted.
         optimum: The fit to all of it.
         resamples: Draws asked for.
         seed: Of the draws; the same seed gives the same rows.
 
     Returns:
-        theta of shape (rows, 5); rows is below `resamples` only if so few resamples determine the
+        theta of shape (rows, p); rows is below `resamples` only if so few resamples determine the
         law that `REDRAWS` rounds did not fill the rest.
     """
-    weights = draw_weights(points, resamples=resamples, seed=seed)
+    constants = len(optimum.theta)
+    weights = draw_weights(points, constants=constants, resamples=resamples, seed=seed)
     size = max(1, BATCH_ELEMENTS // len(points))
     parts = [
         polish(
-            law,
+            target,
             np.tile(optimum.theta, (len(part), 1)),
-            points,
             part,
             optimum.delta,
-            optimum.bounds,
             tolerance=TOLERANCE,
             max_steps=MAX_STEPS,
         )[0]
         for part in (weights[row : row + size] for row in range(0, len(weights), size))
     ]
-    return np.concatenate(parts) if parts else np.empty((0, len(law.parameters)))
+    return np.concatenate(parts) if parts else np.empty((0, constants))
 
 
-def draw_weights(points: Points, *, resamples: int, seed: int) -> Array:
+def draw_weights(points: Points, *, constants: int, resamples: int, seed: int) -> Array:
     """How often each row was drawn, shape (rows, n); only resamples that determine the law."""
     random = np.random.default_rng(seed)
     clusters = points.n_clusters
@@ -76,16 +76,16 @@ def draw_weights(points: Points, *, resamples: int, seed: int) -> Array:
     for _ in range(REDRAWS):
         counts = random.multinomial(clusters, np.full(clusters, 1 / clusters), size=missing)
         weights = counts[:, points.cluster].astype(np.float64)
-        kept.append(weights[_determines(points, weights)])
+        kept.append(weights[_determines(points, weights, constants)])
         missing -= len(kept[-1])
         if not missing:
             break
     return np.concatenate(kept)
 
 
-def _determines(points: Points, weights: Array) -> NDArray[np.bool_]:
+def _determines(points: Points, weights: Array, constants: int) -> NDArray[np.bool_]:
     present = weights > 0
-    enough: NDArray[np.bool_] = _levels(points.cell, present) >= len(Chinchilla.parameters)
+    enough: NDArray[np.bool_] = _levels(points.cell, present) >= constants
     for axis in (points.N, points.D):
         enough &= _levels(axis, present) >= MIN_LEVELS
     return enough

@@ -6,12 +6,12 @@ it carries neither              -> no law, and the reason
 """
 
 from sweeps.errors import InputError
-from sweeps.fits.chinchilla import fit_chinchilla
 from sweeps.fits.identifiability import Support, examine
 from sweeps.fits.local import fit_local
+from sweeps.fits.parametric import fit_law
 from sweeps.fits.points import Points
 from sweeps.fits.result import Estimate, Fit, Status
-from sweeps.laws import Chinchilla
+from sweeps.laws.chinchilla import Chinchilla
 
 RESAMPLES = 1000
 
@@ -30,7 +30,7 @@ def fit(
         points: Endpoints of one recipe, losses on one text with one tokenizer.
         recipe: Its name.
         delta: Huber threshold on ln L; taken from the data if not given
-            (`parametric.HOFFMANN_DELTA` is the published choice).
+            (`search.HOFFMANN_DELTA` is the published choice).
         resamples: Draws behind the intervals.
         seed: Of the draws.
 
@@ -44,8 +44,14 @@ def fit(
     design = examine(points)
     match design.support:
         case Support.FULL:
-            return fit_chinchilla(
-                points, design, recipe=recipe, delta=delta, resamples=resamples, seed=seed
+            return fit_law(
+                Chinchilla.about(points.where),
+                points,
+                design,
+                recipe=recipe,
+                delta=delta,
+                resamples=resamples,
+                seed=seed,
             )
         case Support.LOCAL:
             return fit_local(points, design, recipe=recipe, resamples=resamples, seed=seed)

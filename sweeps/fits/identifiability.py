@@ -22,7 +22,8 @@ from enum import StrEnum
 import numpy as np
 
 from sweeps.fits.points import Points
-from sweeps.laws import Chinchilla, LocalPower
+from sweeps.laws.chinchilla import Chinchilla
+from sweeps.laws.local_power import LocalPower
 
 MAX_DESIGN_CONDITION = 30.0
 MIN_LEVELS = 3

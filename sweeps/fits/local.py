@@ -18,14 +18,17 @@ from sweeps.fits.identifiability import Design
 from sweeps.fits.points import Points
 from sweeps.fits.result import Estimate, Fit, Method, Samples, Solution, Status
 from sweeps.intervals import t_half_width
-from sweeps.laws import Array, Chinchilla, LocalPower, loss
+from sweeps.laws.chinchilla import Chinchilla
+from sweeps.laws.law import Array, at, loss
+from sweeps.laws.local_power import LocalPower
 
 
 def fit_local(points: Points, design: Design, *, recipe: str, resamples: int, seed: int) -> Fit:
     """Fits the local power law; the design must have at least 5 cells and rank 3."""
     sizes, data, means = _cell_means(points)
-    law = LocalPower(x0=float(np.log(sizes).mean()), y0=float(np.log(data).mean()))
-    columns = law.jacobian(np.zeros(3), sizes, data)
+    where = at(sizes, data)
+    law = LocalPower.about(where)
+    columns = law.jacobian(np.zeros(3), where)
     theta, _, _, singular = np.linalg.lstsq(columns, means, rcond=None)
     residuals = columns @ theta - means
     df = len(means) - len(theta)
@@ -88,9 +91,7 @@ def _estimates(law: LocalPower, ends: Array) -> tuple[Estimate, ...]:
 
 
 def _verdict(law: LocalPower, design: Design, ends: Array) -> tuple[str, ...]:
-    center, low, high = loss(
-        law, ends * [1, 0, 0], np.array([np.exp(law.x0)]), np.array([np.exp(law.y0)])
-    ).ravel()
+    center, low, high = loss(law, ends * [1, 0, 0], at(np.exp(law.x0), np.exp(law.y0))).ravel()
     (_, a, b), (_, a_low, b_low), (_, a_high, b_high) = ends.tolist()
     return (
         f"E, A, B, alpha, beta are not identified: {'; '.join(design.reasons)}.",

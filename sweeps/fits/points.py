@@ -1,8 +1,9 @@
-"""Points: the (N, D, L) that a law is fitted to, in an order of their own.
+"""Points: the (N, D, arm, L) that a law is fitted to, in an order of their own.
 
-Rows are sorted by (N, D, L) and grouped into clusters that a bootstrap draws whole. By default a
-cluster is a cell, one (N, D) with all its seeds; checkpoints of one trajectory can be grouped by
-run instead. N parameters, D tokens, L validation loss in nats per token.
+Rows are sorted by (N, D, arm, L) and grouped into clusters that a bootstrap draws whole. By default
+a cluster is a cell, one (N, D) with all its seeds and arms, so that arms which share the noise of
+a seed or a data order stay together; checkpoints of one trajectory can be grouped by run instead.
+N parameters, D tokens, L validation loss in nats per token.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sweeps.errors import InputError
-from sweeps.laws import Array
+from sweeps.laws.law import Array, At
 from sweeps.measured import measured
 from sweeps.records import RunRecord
 
@@ -26,15 +27,21 @@ class Points:
         N: Parameters.
         D: Tokens.
         loss: Nats per token.
+        arm: Index into `arms`.
         cell: Index of the (N, D) of each row, from 0.
         cluster: Index of what the bootstrap draws whole, from 0.
+        row: Index of each row in the columns that the points were made from.
+        arms: Names of the arms; the first is the reference.
     """
 
     N: Array
     D: Array
     loss: Array
+    arm: NDArray[np.intp]
     cell: NDArray[np.intp]
     cluster: NDArray[np.intp]
+    row: NDArray[np.intp]
+    arms: tuple[str, ...]
 
     def __len__(self) -> int:
         """Rows."""
@@ -51,19 +58,29 @@ class Points:
         return len(np.unique(self.cluster))
 
     @property
-    def center(self) -> tuple[float, float]:
-        """Means of ln N and ln D over the rows."""
-        return float(np.log(self.N).mean()), float(np.log(self.D).mean())
+    def where(self) -> At:
+        """The places of the rows."""
+        return At(N=self.N, D=self.D, arm=self.arm)
 
     @property
     def digest(self) -> str:
-        """First 16 hex digits of SHA-256 over the sorted rows."""
-        rows = np.ascontiguousarray(np.stack([self.N, self.D, self.loss], axis=1), dtype="<f8")
-        return hashlib.sha256(rows.tobytes()).hexdigest()[:16]
+        """First 16 hex digits of SHA-256 over the names of the arms and the sorted rows.
+
+        Clusters are part of it, since the intervals follow from them.
+        """
+        columns = [self.N, self.D, self.loss, self.arm, self.cluster]
+        rows = np.ascontiguousarray(np.stack(columns, axis=1), dtype="<f8")
+        names = "\0".join(self.arms).encode()
+        return hashlib.sha256(names + b"\0\0" + rows.tobytes()).hexdigest()[:16]
 
 
 def make_points(
-    N: ArrayLike, D: ArrayLike, loss: ArrayLike, *, groups: Sequence[str] | None = None
+    N: ArrayLike,
+    D: ArrayLike,
+    loss: ArrayLike,
+    *,
+    arms: Sequence[str] | None = None,
+    groups: Sequence[str] | None = None,
 ) -> Points:
     """Points from columns.
 
@@ -71,6 +88,7 @@ def make_points(
         N: Parameters, shape (n,).
         D: Tokens, shape (n,).
         loss: Nats per token, shape (n,).
+        arms: Name of the arm of each row, the reference first to appear; by default one arm.
         groups: Name of the bootstrap cluster of each row; by default its (N, D) cell.
 
     Raises:
@@ -84,11 +102,23 @@ def make_points(
         bad = values[~(np.isfinite(values) & (values > 0))]
         if len(bad):
             raise InputError(f"{name} = {bad[0]}: every value must be positive and finite")
-    order = np.lexsort((arrays["loss"], arrays["D"], arrays["N"]))
+    named = ("",) * len(arrays["loss"]) if arms is None else tuple(arms)
+    names = tuple(dict.fromkeys(named)) or ("",)
+    arm = np.array([names.index(name) for name in named], dtype=np.intp)
+    order = np.lexsort((arrays["loss"], arm, arrays["D"], arrays["N"]))
     sizes, data, losses = (arrays[name][order] for name in columns)
     cell = _labels(list(zip(sizes.tolist(), data.tolist(), strict=True)))
     cluster = cell if groups is None else _labels([groups[row] for row in order])
-    return Points(N=sizes, D=data, loss=losses, cell=cell, cluster=cluster)
+    return Points(
+        N=sizes,
+        D=data,
+        loss=losses,
+        arm=arm[order],
+        cell=cell,
+        cluster=cluster,
+        row=order,
+        arms=names,
+    )
 
 
 def recipe_points(records: Iterable[RunRecord], recipe: str) -> Points:

@@ -18,7 +18,7 @@ from enum import StrEnum
 import numpy as np
 
 from sweeps.intervals import LEVEL
-from sweeps.laws import Array, Law, loss
+from sweeps.laws.law import Array, Law, at, loss
 
 QUANTILES = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 
@@ -195,9 +195,9 @@ def curve(fit: Fit, N: float, tokens: Sequence[float]) -> Curve:
     allowed = [float(D) for D in tokens if fit.allows(N, D)]
     if fit.solution is None or not allowed:
         return Curve(N=N, tokens=(), loss=(), low=(), high=())
-    law, sizes, data = fit.solution.law, np.full(len(allowed), float(N)), np.array(allowed)
-    best = loss(law, np.array(fit.solution.theta), sizes, data)
-    draws = loss(law, fit.solution.samples.array(), sizes, data)
+    law, where = fit.solution.law, at(N, allowed)
+    best = loss(law, np.array(fit.solution.theta), where)
+    draws = loss(law, fit.solution.samples.array(), where)
     low, high = np.quantile(draws, QUANTILES, axis=0)
     return Curve(
         N=N,

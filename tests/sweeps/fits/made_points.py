@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sweeps.fits.points import Points, make_points
-from sweeps.laws import Array
+from sweeps.laws.law import Array
 
 TRUTH = {"E": 1.8, "A": 480.0, "B": 2100.0, "alpha": 0.35, "beta": 0.366}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sweeps.laws import Array
+from sweeps.laws.law import Array
 
 FOLDER = Path(
     os.environ.get("GRIDLAW_PUBLIC_DATA")

@@ -1,21 +1,29 @@
 """The cell bootstrap: what is drawn, that it repeats, how fast, and how often it covers."""
 
+from dataclasses import replace
 from time import process_time
 
 import numpy as np
 import pytest
 
 from sweeps.fits.bootstrap import bootstrap, draw_weights
-from sweeps.fits.parametric import optimize, polish
 from sweeps.fits.points import Points, make_points
-from sweeps.laws import Array, Chinchilla, loss
+from sweeps.fits.search import Optimum, optimize, polish
+from sweeps.fits.target import Target, loss_target
+from sweeps.laws.chinchilla import Chinchilla
+from sweeps.laws.law import Array, at, loss
 from tests.sweeps.fits.made_points import TRUTH, columns, noisy, surface
 
 
 def draws(points: Points, *, resamples: int = 200, seed: int = 0, delta: float = 1e-3) -> Array:
-    law = Chinchilla(x0=points.center[0], y0=points.center[1])
-    best = optimize(law, points, delta=delta)
-    return bootstrap(law, points, best, resamples=resamples, seed=seed)
+    target, best = searched(points, delta)
+    return bootstrap(target, points, best, resamples=resamples, seed=seed)
+
+
+def searched(points: Points, delta: float) -> tuple[Target, Optimum]:
+    law = Chinchilla.about(points.where)
+    target = loss_target(law, points)
+    return target, optimize(target, law.starts(points.where, points.loss), delta=delta)
 
 
 def test_one_seed_gives_one_result_and_another_seed_another() -> None:
@@ -33,7 +41,7 @@ def test_row_order_does_not_reach_the_draws() -> None:
 def test_the_seeds_of_a_cell_are_drawn_together() -> None:
     cells = noisy(4, 5, 0.004)
     points = make_points(*(np.repeat(a, 3) for a in (cells.N, cells.D, cells.loss)))
-    weights = draw_weights(points, resamples=50, seed=0)
+    weights = draw_weights(points, constants=5, resamples=50, seed=0)
     by_cell = weights.reshape(50, 20, 3)
     assert (by_cell == by_cell[:, :, :1]).all()
     assert (by_cell[:, :, 0].sum(axis=1) == 20).all()
@@ -41,7 +49,7 @@ def test_the_seeds_of_a_cell_are_drawn_together() -> None:
 
 def test_every_resample_determines_the_law() -> None:
     points = noisy(3, 4, 0.004)
-    weights = draw_weights(points, resamples=2000, seed=1)
+    weights = draw_weights(points, constants=5, resamples=2000, seed=1)
     assert len(weights) == 2000
     for row in weights:
         held = row > 0
@@ -53,20 +61,27 @@ def test_every_resample_determines_the_law() -> None:
 def test_recipes_on_the_same_cells_see_the_same_resamples() -> None:
     first, second = noisy(4, 5, 0.004, seed=1), noisy(4, 5, 0.004, seed=2)
     np.testing.assert_array_equal(
-        draw_weights(first, resamples=20, seed=3), draw_weights(second, resamples=20, seed=3)
+        draw_weights(first, constants=5, resamples=20, seed=3),
+        draw_weights(second, constants=5, resamples=20, seed=3),
     )
 
 
 def test_a_refit_is_the_fit_of_the_rows_that_were_drawn() -> None:
     points = noisy(4, 6, 0.004)
-    law = Chinchilla(x0=points.center[0], y0=points.center[1])
-    best = optimize(law, points, delta=3e-3)
-    found = bootstrap(law, points, best, resamples=5, seed=0)
-    for row, weights in zip(found, draw_weights(points, resamples=5, seed=0), strict=True):
+    target, best = searched(points, 3e-3)
+    found = bootstrap(target, points, best, resamples=5, seed=0)
+    for row, weights in zip(
+        found, draw_weights(points, constants=5, resamples=5, seed=0), strict=True
+    ):
         drawn = make_points(
             *columns(points, np.repeat(np.arange(24), weights.astype(int)).tolist())
         )
-        alone, _ = polish(law, best.theta[None], drawn, np.ones((1, 24)), 3e-3, best.bounds)
+        alone, _ = polish(
+            replace(loss_target(Chinchilla.about(points.where), drawn), bounds=target.bounds),
+            best.theta[None],
+            np.ones((1, 24)),
+            3e-3,
+        )
         assert row == pytest.approx(alone[0], abs=2e-3)
 
 
@@ -97,9 +112,9 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(
     center = np.array([2e8]), np.array([5e9])
     for seed in range(60):
         points = noisy(sizes, budgets, 0.003, seed)
-        law = Chinchilla(x0=points.center[0], y0=points.center[1])
+        law = Chinchilla.about(points.where)
         found = draws(points, resamples=300, seed=seed, delta=4e-3)
-        values = np.column_stack([law.constants(found), loss(law, found, *center)])
+        values = np.column_stack([law.constants(found), loss(law, found, at(*center))])
         truth = [*(TRUTH[name] for name in law.parameters), *surface(*center)]
         low, high = np.quantile(values, [0.025, 0.975], axis=0)
         covered.append((low <= truth) & (truth <= high))

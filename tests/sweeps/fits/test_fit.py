@@ -8,7 +8,7 @@ from sweeps.errors import InputError
 from sweeps.fits.fit import fit
 from sweeps.fits.points import Points, make_points
 from sweeps.fits.result import Estimate, Fit, Method, Samples, Status, curve
-from sweeps.laws import Chinchilla
+from sweeps.laws.chinchilla import Chinchilla
 from tests.sweeps.fits.made_points import TRUTH, columns, grid, noisy, surface
 from tests.sweeps.fits.public_data import column, public_rows
 

@@ -4,28 +4,30 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from sweeps.fits.parametric import (
-    HOFFMANN_DELTA,
-    MIN_DELTA,
-    huber,
-    optimize,
-    polish,
-    robust_delta,
-    search_bounds,
-)
 from sweeps.fits.points import Points, make_points
-from sweeps.laws import Array, Chinchilla, loss
+from sweeps.fits.search import HOFFMANN_DELTA, MIN_DELTA, Optimum, optimize, polish, robust_delta
+from sweeps.fits.target import Target, huber, loss_target
+from sweeps.laws.chinchilla import Chinchilla
+from sweeps.laws.law import Array, at, loss
 from tests.sweeps.fits.made_points import columns, grid, noisy, surface
 from tests.sweeps.fits.public_data import column, public_rows
 
 
 def centred(points: Points) -> Chinchilla:
-    return Chinchilla(x0=points.center[0], y0=points.center[1])
+    return Chinchilla.about(points.where)
+
+
+def aimed(points: Points) -> Target:
+    return loss_target(centred(points), points)
+
+
+def searched(points: Points, delta: float | None = None) -> Optimum:
+    starts = centred(points).starts(points.where, points.loss)
+    return optimize(aimed(points), starts, delta=delta)
 
 
 def constants(points: Points, delta: float | None = None) -> Array:
-    law = centred(points)
-    return law.constants(optimize(law, points, delta=delta).theta)
+    return centred(points).constants(searched(points, delta).theta)
 
 
 def test_the_olmo_ladder_predicts_its_13b_model_as_published() -> None:
@@ -36,8 +38,8 @@ def test_the_olmo_ladder_predicts_its_13b_model_as_published() -> None:
     assert len(ladder) == 16
     points = make_points(*(column(ladder, name) for name in ("N", "D", "c4_en_ma5")))
     law = centred(points)
-    best = optimize(law, points, delta=HOFFMANN_DELTA)
-    predicted = loss(law, best.theta, column([target], "N"), column([target], "D"))
+    best = searched(points, HOFFMANN_DELTA)
+    predicted = loss(law, best.theta, at(column([target], "N"), column([target], "D")))
     assert predicted == pytest.approx(2.344387, abs=1e-5)
     assert best.objective == pytest.approx(3.299861e-05, rel=1e-6)
     E, A, B, alpha, beta = law.constants(best.theta)
@@ -58,7 +60,7 @@ def test_gemstones_at_delta_1e_3_give_the_published_optimum(
 ) -> None:
     points = gemstones(phase)
     law = centred(points)
-    best = optimize(law, points, delta=1e-3)
+    best = searched(points, 1e-3)
     found = law.constants(best.theta)
     assert best.objective == pytest.approx(objective, rel=1e-8)
     assert found[[0, 3, 4]] == pytest.approx([E, alpha, beta], abs=2e-4)
@@ -71,7 +73,7 @@ def test_gemstones_at_delta_1e_4_are_beaten_where_the_published_point_is_no_opti
     phase: str, published: float
 ) -> None:
     points = gemstones(phase)
-    assert optimize(centred(points), points, delta=1e-4).objective < published * (1 - 4e-4)
+    assert searched(points, 1e-4).objective < published * (1 - 4e-4)
 
 
 def gemstones(phase: str) -> Points:
@@ -97,15 +99,15 @@ def test_a_surface_without_noise_is_recovered_to_1e_6(ratio: float) -> None:
 def test_no_quasi_newton_search_ends_lower(delta: float, seed: int) -> None:
     points = noisy(4, 5, 0.004, seed)
     law = centred(points)
-    best = optimize(law, points, delta=delta)
+    best = searched(points, delta)
     observed = np.log(points.loss)
 
     def value(theta: Array) -> tuple[float, Array]:
-        residuals = law.log_loss(theta, points.N, points.D) - observed
-        slope = np.clip(residuals, -delta, delta) @ law.jacobian(theta, points.N, points.D)
+        residuals = law.log_loss(theta, points.where) - observed
+        slope = np.clip(residuals, -delta, delta) @ law.jacobian(theta, points.where)
         return float(huber(residuals, delta).sum()) / delta**2, slope / delta**2
 
-    box = search_bounds(points)
+    box = law.bounds(points.where, points.loss)
     random = np.random.default_rng(seed)
     reached = [
         minimize(
@@ -123,11 +125,8 @@ def test_no_quasi_newton_search_ends_lower(delta: float, seed: int) -> None:
 
 def test_scaling_the_objective_leaves_the_optimum_where_it_is() -> None:
     points = noisy(4, 6, 0.004)
-    law, box = centred(points), search_bounds(points)
     start = np.array([[1.6, -0.5, -0.5, 0.3, 0.3]])
-    ends = [
-        polish(law, start, points, np.full((1, 24), scale), 1e-3, box)[0] for scale in (1.0, 1e-9)
-    ]
+    ends = [polish(aimed(points), start, np.full((1, 24), scale), 1e-3)[0] for scale in (1.0, 1e-9)]
     assert ends[0] == pytest.approx(ends[1], rel=1e-6)
 
 
@@ -147,12 +146,12 @@ def test_counting_in_millions_changes_only_the_scales() -> None:
 
 def test_repeated_rows_weigh_as_much_as_a_weight() -> None:
     points = noisy(3, 4, 0.004)
-    law, box = centred(points), search_bounds(points)
     doubled = make_points(*columns(points, [*range(12), *range(6)]))
-    start = optimize(law, points, delta=1e-3).theta[None]
+    rows = loss_target(centred(points), doubled)
+    start = searched(points, 1e-3).theta[None]
     weights = np.where(np.arange(12) < 6, 2.0, 1.0)[None]
-    by_weight, value = polish(law, start, points, weights, 1e-3, box)
-    by_rows, same = polish(law, start, doubled, np.ones((1, 18)), 1e-3, box)
+    by_weight, value = polish(aimed(points), start, weights, 1e-3)
+    by_rows, same = polish(rows, start, np.ones((1, 18)), 1e-3)
     assert value == pytest.approx(same)
     assert by_weight == pytest.approx(by_rows, rel=1e-4)
 
@@ -171,25 +170,24 @@ def test_an_outlier_pulls_the_huber_fit_less_than_least_squares() -> None:
 
 def test_delta_follows_the_noise_and_never_falls_below_its_floor() -> None:
     exact = make_points(*grid(4, 6), surface(*grid(4, 6)))
-    assert optimize(centred(exact), exact).delta == MIN_DELTA
-    deltas = [optimize(centred(p), p).delta for p in (noisy(8, 12, 0.002), noisy(8, 12, 0.02))]
+    assert searched(exact).delta == MIN_DELTA
+    deltas = [searched(p).delta for p in (noisy(8, 12, 0.002), noisy(8, 12, 0.02))]
     assert deltas == pytest.approx([1.345 * 0.002, 1.345 * 0.02], rel=0.3)
 
 
 def test_the_robust_delta_is_the_scaled_median() -> None:
     points = noisy(4, 6, 0.01)
-    law = centred(points)
-    theta = optimize(law, points).theta
-    size = np.abs(law.log_loss(theta, points.N, points.D) - np.log(points.loss))
+    theta = searched(points).theta
+    residuals = centred(points).log_loss(theta, points.where) - np.log(points.loss)
+    size = np.abs(residuals)
     expected = 1.345 * 1.4826 * np.median(size) * np.sqrt(24 / 19)
-    assert robust_delta(law, theta, points) == pytest.approx(expected)
+    assert robust_delta(residuals, 5) == pytest.approx(expected)
 
 
 def test_losses_that_do_not_fall_end_on_a_bound() -> None:
     N, D = grid(4, 4)
     points = make_points(N, D, np.full(16, 2.0))
-    best = optimize(centred(points), points)
-    assert best.bounds.hit(best.theta).any()
+    assert aimed(points).bounds.hit(searched(points).theta).any()
 
 
 def test_huber_is_a_parabola_inside_and_a_line_outside() -> None:
