@@ -61,5 +61,5 @@ class LocalPower:
     def starts(self, where: At, loss: Array) -> Array:
         """Least squares on ln L, which is the optimum without outliers; shape (1, 3)."""
         columns = self.jacobian(np.zeros(3), where)
-        theta: Array = np.linalg.lstsq(columns, np.log(loss), rcond=None)[0]
-        return theta[None]
+        theta = np.linalg.lstsq(columns, np.log(loss), rcond=None)[0]
+        return theta[None].astype(np.float64, copy=False)
