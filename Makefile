@@ -32,7 +32,7 @@ check:
 bench: setup
 	$(BIN)/python -m benchmarks kernels step train
 	$(MAKE) $(PEERS)/.ready
-	$(PEERS)/bin/python -m benchmarks peers
+	$(PEERS)/bin/python -m benchmarks peers fits
 
 # The peers do not go together with the lock, so they have an environment of their own. One of them
 # imports torch when it is built.

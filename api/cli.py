@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from api import numerics_cli
-from api.options import Home, Json
+from api import claims_cli, design_cli, fit_cli, gaps_cli, isoflop_cli, numerics_cli
+from api.options import Home, Json, Sweep
 from sweeps.errors import GridlawError, InputError
 
 if TYPE_CHECKING:
@@ -38,14 +38,6 @@ app.add_typer(numerics_cli.app, name="numerics")
 
 SpecFile = Annotated[
     Path, typer.Argument(metavar="SPEC", help="Sweep file (YAML).", show_default=False)
-]
-Sweep = Annotated[
-    str,
-    typer.Argument(
-        metavar="SWEEP",
-        help="Id of a sweep, its name, or the start of its id.",
-        show_default=False,
-    ),
 ]
 Out = Annotated[
     Path | None,
@@ -150,35 +142,16 @@ def retry(sweep: Sweep, home: Home = None) -> None:
     acting_verbs.retry(sweep, _settings(home))
 
 
-@app.command()
-def gaps(sweep: Sweep, home: Home = None, as_json: Json = False) -> None:
-    """Print each endpoint with its gap to BF16.
-
-    A gap is the loss of a run less that of the BF16 run which differs in the recipe alone, in nats
-    per token and in percent; what has no partner is listed with the reason.
-    """
-    from api import reading_verbs
-
-    reading_verbs.gaps(sweep, _settings(home), as_json=as_json)
+app.command()(gaps_cli.gaps)
+app.command()(claims_cli.claims)
+app.command(name="next")(design_cli.next_runs)
+app.command()(design_cli.power)
 
 
-@app.command()
-def fit(sweep: Sweep, home: Home = None, as_json: Json = False) -> None:
-    """Print the scaling-law fit of each recipe.
-
-    Constants with 95 % intervals, and plainly what the endpoints cannot identify.
-    """
-    from api import reading_verbs
-
-    reading_verbs.fit(sweep, _settings(home), as_json=as_json)
-
-
-@app.command()
-def export(sweep: Sweep, home: Home = None, out: Out = None) -> None:
-    """Write the endpoints as CSV, one line each."""
-    from api import reading_verbs
-
-    reading_verbs.export(sweep, _settings(home), out=out)
+app.command()(fit_cli.fit)
+app.command()(fit_cli.fits)
+app.command()(fit_cli.export)
+app.command()(isoflop_cli.isoflop)
 
 
 @app.command()

@@ -31,7 +31,7 @@ def reading(settings: Settings) -> Iterator[Service]:
     Raises:
         NotFoundError: If the home has no store.
     """
-    if _is_missing(settings):
+    if not has_store(settings):
         raise NotFoundError(
             f"there is no store in {settings.home}; `gridlaw run SPEC` makes one, "
             "and --home DIR names another folder"
@@ -43,7 +43,7 @@ def reading(settings: Settings) -> Iterator[Service]:
 @contextmanager
 def planning(settings: Settings) -> Iterator[Service]:
     """The service for planning alone: nothing is made in a home without a store."""
-    if not _is_missing(settings):
+    if has_store(settings):
         with making(settings) as service:
             yield service
         return
@@ -53,6 +53,7 @@ def planning(settings: Settings) -> Iterator[Service]:
             yield service
 
 
-def _is_missing(settings: Settings) -> bool:
+def has_store(settings: Settings) -> bool:
+    """Whether there is a store to open; one that a setting names elsewhere is taken to be there."""
     ours = settings.database_url == settings.layout.database_url
-    return ours and not settings.layout.database.exists()
+    return not ours or settings.layout.database.exists()

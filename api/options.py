@@ -1,4 +1,4 @@
-"""Options that verbs of more than one file take."""
+"""Options and arguments that verbs of more than one file take."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,3 +15,11 @@ Home = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Sweep = Annotated[
+    str,
+    typer.Argument(
+        metavar="SWEEP",
+        help="Id of a sweep, its name, or the start of its id.",
+        show_default=False,
+    ),
+]

@@ -1,5 +1,6 @@
 """The pages that both front doors give out: a sweep's report, and the index of sweeps."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from api.schemas import standing
@@ -9,6 +10,7 @@ from orchestrator.settings import Settings
 from orchestrator.states import State
 from orchestrator.summaries import SweepSummary
 from sweeps.answer import Answer
+from sweeps.claims.judge import Judgement
 from sweeps.spec import spec_text
 
 INDEXED = 50
@@ -22,16 +24,19 @@ def report_page(service: Service, sweep: str) -> str:
         NotFoundError: If there is no such sweep.
     """
     sweep_id = service.show(sweep).sweep_id
-    return answer_page(service, sweep_id, service.answer(sweep_id))
+    return answer_page(service, sweep_id, service.answer(sweep_id), service.judgements(sweep_id))
 
 
-def answer_page(service: Service, sweep_id: str, answer: Answer) -> str:
+def answer_page(
+    service: Service, sweep_id: str, answer: Answer, judgements: Sequence[Judgement]
+) -> str:
     """The report of an answer that was read already."""
     return report.render(
         answer,
         name=sweep_id,
         spec=spec_text(service.spec(sweep_id)),
         made_at=service.clock(),
+        judgements=judgements,
     )
 
 

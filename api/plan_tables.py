@@ -1,7 +1,8 @@
 """What `gridlaw plan` prints for people: what a sweep takes, model by model and run by run.
 
 Four tables: parameters by bucket, FLOPs and memory of each model, what each recipe can gain on it,
-and the runs in launch order. Counts are exact, memory is an estimate (`sweeps.memory`).
+and the runs in launch order, after what the design can tell. Counts are exact, memory is an
+estimate (`sweeps.memory`).
 """
 
 from collections.abc import Iterator
@@ -47,6 +48,10 @@ def plan_lines(plan: PlanView, slots: int) -> Lines:
             "Share of FLOPs in quantized GEMMs, and the most that it can speed training up (Amdahl)"
         )
         yield _gains(plan.models)
+    if plan.design:
+        yield ""
+        yield heading("What the design can tell")
+        yield from plan.design
     yield ""
     yield heading("Runs, in launch order")
     yield _runs(plan.planned_runs)

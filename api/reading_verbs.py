@@ -1,4 +1,4 @@
-"""The verbs that look: plan, list, show, gaps, fit, export and report."""
+"""The verbs that look: plan, list, show and report."""
 
 from pathlib import Path
 
@@ -9,12 +9,11 @@ from api.files import write_whole
 from api.opening import planning, reading
 from api.pages import report_page, report_path
 from api.plan_tables import plan_lines, warning_lines
-from api.schemas import FitsView, GapsView, PlanView, RunView, SweepDetail, SweepView
-from api.tables import fit_lines, gap_lines, list_lines, sweep_lines
+from api.schemas import PlanView, RunView, SweepDetail, SweepView
+from api.tables import list_lines, sweep_lines
 from api.terminal import answer_console, print_json, print_lines, side_console
 from orchestrator.service import lay_out
 from orchestrator.settings import Settings
-from sweeps.answer import to_csv
 from sweeps.spec import load_spec
 
 
@@ -58,39 +57,6 @@ def show(sweep: str, settings: Settings, *, as_json: bool) -> None:
         print_json({"sweep": detail, "runs": views})
     else:
         print_lines(answer_console(), sweep_lines(summary, progress, runs))
-
-
-def gaps(sweep: str, settings: Settings, *, as_json: bool) -> None:
-    """Print the endpoints of a sweep and their gaps to BF16."""
-    with reading(settings) as service:
-        sweep_id = service.show(sweep).sweep_id
-        answer = service.answer(sweep_id)
-    if as_json:
-        print_view(GapsView.of(sweep_id, answer))
-    else:
-        print_lines(answer_console(), gap_lines(answer))
-
-
-def fit(sweep: str, settings: Settings, *, as_json: bool) -> None:
-    """Print the fits of a sweep."""
-    with reading(settings) as service:
-        sweep_id = service.show(sweep).sweep_id
-        answer = service.answer(sweep_id)
-    if as_json:
-        print_view(FitsView.of(sweep_id, answer))
-    else:
-        print_lines(answer_console(), fit_lines(answer.fits))
-
-
-def export(sweep: str, settings: Settings, *, out: Path | None) -> None:
-    """Write one CSV line for each planned endpoint to a file or standard output."""
-    with reading(settings) as service:
-        text = to_csv(service.answer(sweep))
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        write_whole(out, text)
-        typer.echo(f"Wrote {out}", err=True)
 
 
 def report(sweep: str, settings: Settings, *, out: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""The REST routes: each asks the service one thing and says it as JSON, CSV or a page.
+"""The REST routes: each asks the service one thing and says it as JSON or a page.
 
     POST /v1/plans                    what a sweep would take; stores nothing
     POST /v1/sweeps                   submit: 201 when new, 200 when it was there
@@ -6,29 +6,30 @@
     GET  /v1/sweeps/{sweep}           one sweep with its progress and spec
     GET  /v1/sweeps/{sweep}/runs      its runs
     GET  /v1/sweeps/{sweep}/gaps      paired gaps to BF16
-    GET  /v1/sweeps/{sweep}/fits      scaling-law fits
+    GET  /v1/sweeps/{sweep}/claims    the verdict on each claim
     GET  /v1/sweeps/{sweep}/report    the page of a sweep
-    GET  /v1/sweeps/{sweep}/export.csv  one line for each planned endpoint
     POST /v1/sweeps/{sweep}/cancel    ask it to stop
     POST /v1/sweeps/{sweep}/retry     queue again what failed or was cancelled
     GET  /healthz, GET /              whether the server works; the page of all sweeps
 
-`{sweep}` is an id, a unique name, or the unique start of an id.
+`fit_routes` has those of fits and exports, `design_routes` those of planning. `{sweep}` is an id, a
+unique name, or the unique start of an id.
 """
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
+from api import design_routes, fit_routes
 from api.body import SpecBody
+from api.claim_views import ClaimsView
 from api.cursor import page
 from api.errors import declare
+from api.gap_views import GapsView
 from api.openapi import SPEC_BODY
 from api.pages import index_page, report_page
 from api.schemas import (
-    FitsView,
-    GapsView,
     Health,
     PlanView,
     RunsView,
@@ -37,21 +38,18 @@ from api.schemas import (
     SweepPage,
     SweepView,
 )
-from orchestrator.service import Service, lay_out
-from sweeps.answer import to_csv
+from api.served import Served, Sweep
+from orchestrator.service import lay_out
+from sweeps.answer import answer
 
 router = APIRouter()
+router.include_router(fit_routes.router)
+router.include_router(design_routes.router)
 
-
-def _service(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
-
-
-Served = Annotated[Service, Depends(_service)]
-Sweep = Annotated[str, Path(max_length=128, description="Id, unique name, or start of an id.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Cursor = Annotated[str | None, Query(max_length=256)]
+Level = Annotated[float, Query(gt=0.5, lt=1, description="Of intervals and tests.")]
+Margin = Annotated[float, Query(gt=0, description="Nats per token that count as no gap.")]
 
 READS = declare(404, 422)
 TAKES_SPEC = declare(409, 413, 415, 422, 507)
@@ -102,34 +100,23 @@ def runs(service: Served, sweep: Sweep) -> RunsView:
 
 
 @router.get("/v1/sweeps/{sweep}/gaps", responses=READS)
-def gaps(service: Served, sweep: Sweep) -> GapsView:
-    """Every planned endpoint and its gap to BF16, and what has no pair."""
+def gaps(service: Served, sweep: Sweep, level: Level = 0.95, margin: Margin = 0.01) -> GapsView:
+    """Every planned endpoint and its gap to BF16, how sure it is, and what has no pair."""
     sweep_id = service.show(sweep).sweep_id
-    return GapsView.of(sweep_id, service.answer(sweep_id))
+    return GapsView.of(sweep_id, answer(service.records(sweep_id), level=level, margin=margin))
 
 
-@router.get("/v1/sweeps/{sweep}/fits", responses=READS)
-def fits(service: Served, sweep: Sweep) -> FitsView:
-    """One fit for each recipe, and what it can and cannot say."""
+@router.get("/v1/sweeps/{sweep}/claims", responses=READS)
+def claims(service: Served, sweep: Sweep) -> ClaimsView:
+    """What the runs say of each claim, and which runs would decide the open ones."""
     sweep_id = service.show(sweep).sweep_id
-    return FitsView.of(sweep_id, service.answer(sweep_id))
+    return ClaimsView.of(sweep_id, service.judgements(sweep_id))
 
 
 @router.get("/v1/sweeps/{sweep}/report", responses=READS, response_class=HTMLResponse)
 def report(service: Served, sweep: Sweep) -> HTMLResponse:
     """The report of a sweep, from what is measured so far."""
     return HTMLResponse(report_page(service, sweep))
-
-
-@router.get("/v1/sweeps/{sweep}/export.csv", responses=READS, response_class=Response)
-def export(service: Served, sweep: Sweep) -> Response:
-    """One line for every planned endpoint, as CSV."""
-    sweep_id = service.show(sweep).sweep_id
-    return Response(
-        to_csv(service.answer(sweep_id)),
-        media_type="text/csv",
-        headers={"content-disposition": f'attachment; filename="{sweep_id}.csv"'},
-    )
 
 
 @router.post("/v1/sweeps/{sweep}/cancel", status_code=202, responses=READS)

@@ -4,11 +4,14 @@ Plan and progress go to standard error, the answer to standard output. It is rea
 alone, so the second run of a finished sweep starts nothing and prints the same bytes.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
+from api.claim_tables import verdict_lines
 from api.files import write_whole
+from api.gap_tables import answer_lines
 from api.interrupts import ending_as_interrupt
 from api.opening import making
 from api.pages import answer_page, report_path
@@ -16,12 +19,13 @@ from api.plan_tables import plan_lines, warning_lines
 from api.progress import display, headline
 from api.scheduler_process import scheduler
 from api.schemas import PlanView
-from api.tables import answer_lines
 from api.terminal import answer_console, print_json, print_lines, side_console
 from orchestrator.service import Service, lay_out
 from orchestrator.settings import Settings
 from orchestrator.states import State
 from sweeps.answer import Answer, to_json
+from sweeps.claims.claim_json import judgements_json
+from sweeps.claims.judge import Judgement
 from sweeps.errors import GridlawError, StorageError
 from sweeps.plan import Plan
 from sweeps.spec import load_spec
@@ -46,12 +50,13 @@ def run(path: Path, settings: Settings, *, as_json: bool) -> None:
                     err=True,
                 )
                 raise typer.Exit(INTERRUPTED) from None
-        answer = service.answer(sweep_id)
+        answer, judgements = service.answer(sweep_id), service.judgements(sweep_id)
+        places = _places(settings, sweep_id)
         try:
-            page = answer_page(service, sweep_id, answer)
+            page = answer_page(service, sweep_id, answer, judgements)
             write_whole(report_path(settings, sweep_id), page, make_folder=True)
         finally:  # a report that cannot be written takes no answer away
-            _print_answer(answer, sweep_id, _places(settings, sweep_id), as_json=as_json)
+            _print_answer(answer, judgements, sweep_id, places, as_json=as_json)
         _complain(service, sweep_id)
 
 
@@ -84,12 +89,22 @@ def _carry_out(service: Service, sweep_id: str) -> None:
         )
 
 
-def _print_answer(answer: Answer, sweep_id: str, places: dict[str, str], *, as_json: bool) -> None:
+def _print_answer(
+    answer: Answer,
+    judgements: Sequence[Judgement],
+    sweep_id: str,
+    places: dict[str, str],
+    *,
+    as_json: bool,
+) -> None:
     if as_json:
-        print_json({"sweep_id": sweep_id, "places": places, **to_json(answer)})
+        claims = {"claims": judgements_json(judgements)}
+        print_json({"sweep_id": sweep_id, "places": places, **to_json(answer), **claims})
         return
     console = answer_console()
     print_lines(console, answer_lines(answer))
+    if judgements:
+        print_lines(console, ["", *verdict_lines(judgements)])
     print_lines(console, ["", *(f"{name + ':':<13} {place}" for name, place in places.items())])
 
 

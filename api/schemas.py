@@ -14,7 +14,6 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict
 from kernels.verdict import Check, Preflight
 from orchestrator.states import Reason, State
 from orchestrator.summaries import Progress, RunSummary, SweepSummary
-from sweeps.answer import CONVENTIONS, Answer, fit_json, gaps_json, row_json
 from sweeps.plain import plain
 from sweeps.plan import Plan
 from sweeps.plan_json import plan_json
@@ -50,7 +49,8 @@ class PlanView(View):
     """A sweep laid out, and what it still costs.
 
     `cells`, `runs` and `reused` are counts; `tokens`, `flops` and `eta_seconds` what is left;
-    `warnings` say what is seldom meant and what is padded.
+    `warnings` say what is seldom meant and what is padded, `design` what the sweep cannot tell and
+    which gap it resolves.
     """
 
     sweep_id: str
@@ -61,6 +61,7 @@ class PlanView(View):
     flops: int
     eta_seconds: float
     warnings: list[str]
+    design: list[str]
     corpus: dict[str, Any]
     models: list[dict[str, Any]]
     planned_cells: list[dict[str, Any]]
@@ -207,44 +208,6 @@ class RunsView(View):
 
     sweep_id: str
     runs: list[RunView]
-
-
-class GapsView(View):
-    """Every planned endpoint, the paired gaps, what has no pair, and a summary of each recipe."""
-
-    sweep_id: str
-    conventions: dict[str, str]
-    endpoints: list[dict[str, Any]]
-    gaps: list[dict[str, Any]]
-    unpaired: list[dict[str, Any]]
-    summaries: list[dict[str, Any]]
-
-    @classmethod
-    def of(cls, sweep_id: str, answer: Answer) -> "GapsView":
-        """From an answer."""
-        return cls(
-            sweep_id=sweep_id,
-            conventions=CONVENTIONS,
-            endpoints=[row_json(row) for row in answer.rows],
-            **gaps_json(answer.gaps),
-        )
-
-
-class FitsView(View):
-    """One fit for each recipe, BF16 first, with its status, verdict, intervals and provenance."""
-
-    sweep_id: str
-    conventions: dict[str, str]
-    fits: list[dict[str, Any]]
-
-    @classmethod
-    def of(cls, sweep_id: str, answer: Answer) -> "FitsView":
-        """From an answer."""
-        return cls(
-            sweep_id=sweep_id,
-            conventions=CONVENTIONS,
-            fits=[fit_json(fit, answer.records) for fit in answer.fits],
-        )
 
 
 class Health(View):

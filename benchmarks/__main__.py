@@ -36,6 +36,7 @@ class Benchmark(StrEnum):
     STEP = "step"
     TRAIN = "train"
     PEERS = "peers"
+    FITS = "fits"
 
 
 class Device(StrEnum):
@@ -49,7 +50,9 @@ class Device(StrEnum):
 def bench(
     which: Annotated[
         list[Benchmark] | None,
-        typer.Argument(metavar="BENCHMARK", help="kernels, step, train or peers; all if none."),
+        typer.Argument(
+            metavar="BENCHMARK", help="kernels, step, train, peers or fits; all if none."
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Take seconds: rough figures of a selection.")
@@ -82,8 +85,9 @@ def bench(
 
     kernels: throughput of each grid beside a copy and a cast; of a few on a GPU, where every kernel
     takes seconds to compile. step: a training step of each recipe beside BF16. train: tokens a
-    second and MFU of every model that fits. peers: other libraries on the same tensor. Every figure
-    is a ratio within one run or stands beside one.
+    second and MFU of every model that fits. peers: other libraries on the same tensor. fits: a
+    scaling law and its resamples beside scipy. Every figure is a ratio within one run or stands
+    beside one.
     """
     benchmarks = tuple(which or Benchmark)
     grids = _grids(grid or (), benchmarks)

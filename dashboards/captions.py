@@ -1,6 +1,11 @@
 """Captions: what each figure shows, with units, n, interval and convention."""
 
+from collections.abc import Sequence
+
+from dashboards import gap_law
+from dashboards.claim_bars import ClaimBar
 from dashboards.compute import REACH, ComputeCurves
+from dashboards.effective_bars import EffectiveBars
 from dashboards.gap_bars import GapBars
 from dashboards.loss_curves import LossCurves
 from dashboards.wording import count, nats
@@ -78,3 +83,53 @@ def compute_caption(numbers: ComputeCurves) -> tuple[str, ...]:
             f"(n = {len(numbers.diverged)})."
         )
     return (*said, MARKERS, *numbers.sentences)
+
+
+def gap_law_caption(numbers: gap_law.GapLawCurves) -> tuple[str, ...]:
+    """Sentences below the gap laws."""
+    said = [
+        "Mean gap of each cell in nats per token against training tokens D, logarithmic, one panel "
+        "for each recipe; larger dots are larger models, named by N. Above zero BF16 is better.",
+        f"n = {plural(len(numbers.cells), 'cell')}.",
+    ]
+    if numbers.bands:
+        said.append(
+            "Lines are the law chosen for each recipe, fitted to the paired differences of all its "
+            "cells at once, with the pointwise 95 % band of the mean gap; the band holds no error "
+            "of the law's form."
+        )
+        said.append(f"Dashed: beyond the data, up to {count(gap_law.REACH)} times the largest D.")
+    if any(cell.low is not None for _, cell in numbers.cells):
+        said.append("Whiskers are 95 % t intervals over seeds.")
+    return (*said, MARKERS)
+
+
+def effective_caption(numbers: EffectiveBars) -> tuple[str, ...]:
+    """Sentences below the effective numbers."""
+    said = [
+        "What each recipe is worth in BF16, as multiples: C_mult of compute, eff_N of parameters, "
+        "eff_D of tokens. Dots are best values, bars 95 % intervals; left of the dotted line a "
+        "recipe is worth less than BF16, and it pays from a speed-up of 1 / C_mult.",
+    ]
+    shown = [one for _, one in numbers.rows if one.value is not None]
+    if shown:
+        cells = sorted({one.n for one in shown})
+        said.append(f"n = {listed([f'{n:,}' for n in cells])} cells.")
+    if len(shown) < len(numbers.rows):
+        said.append("Where the data determine no number, hover says why.")
+    return (*said, MARKERS)
+
+
+def claims_caption(numbers: Sequence[ClaimBar]) -> tuple[str, ...]:
+    """Sentences below the claims."""
+    judged = [bar for bar in numbers if bar.value is not None]
+    said = [
+        "Contrast of gaps of each claim, nats per token, with its t interval over seeds at the "
+        "level of the claim; triangles point into the region that is claimed, hollow dots are the "
+        "means of single models.",
+        f"n = {plural(len(numbers), 'claim')}; hover shows seeds and p.",
+    ]
+    if len(judged) < len(numbers):
+        open_ones = listed([bar.name for bar in numbers if bar.value is None])
+        said.append(f"Without a row, as too few runs have ended: {open_ones}.")
+    return tuple(said)

@@ -46,6 +46,7 @@ class Band:
 
     Attributes:
         recipe: Name of the recipe.
+        law: Name of the fitted law.
         model: Whose N and FLOPs per token.
         beyond: Whether this is the part past the measured range of D at this N.
         tokens: D.
@@ -56,6 +57,7 @@ class Band:
     """
 
     recipe: str
+    law: str
     model: Model
     beyond: bool
     tokens: tuple[float, ...]
@@ -162,7 +164,7 @@ def _point(record: RunRecord, tokens: int) -> Point:
 
 
 def _bands(fit: Fit, points: Sequence[Point], per_token: dict[Model, float]) -> list[Band]:
-    own = [point for point in points if point.of.recipe == fit.recipe]
+    own = [point for point in points if point.of.recipe == fit.label]
     bands = []
     for model in sorted({point.of.model for point in own}):
         budgets = [point.tokens for point in own if point.of.model == model]
@@ -173,7 +175,8 @@ def _bands(fit: Fit, points: Sequence[Point], per_token: dict[Model, float]) -> 
             if len(line.tokens) > 1:
                 bands.append(
                     Band(
-                        recipe=fit.recipe,
+                        recipe=fit.label,
+                        law=fit.law_name,
                         model=model,
                         beyond=beyond,
                         tokens=line.tokens,
@@ -189,7 +192,7 @@ def _bands(fit: Fit, points: Sequence[Point], per_token: dict[Model, float]) -> 
 def _missing(fits: Sequence[Fit]) -> tuple[str, ...]:
     alike: dict[tuple[Status, str], list[str]] = {}
     for fit in fits:
-        alike.setdefault((fit.status, fit.verdict[0]), []).append(fit.recipe)
+        alike.setdefault((fit.status, fit.verdict[0]), []).append(fit.label)
     said = []
     for (status, why), recipes in alike.items():
         match status:
@@ -231,7 +234,8 @@ def _add_band(panels: Panels, band: Band, style: Style, opacity: float) -> None:
                 [f"{low:.4f}", f"{high:.4f}", count(D)]
                 for low, high, D in zip(band.low, band.high, band.tokens, strict=True)
             ],
-            hovertemplate=f"<b>{drawn(band.recipe)}</b>  fit at N = {count(band.model.N)}"
+            hovertemplate=f"<b>{drawn(band.recipe)}</b>  {band.law} law at N = "
+            f"{count(band.model.N)}"
             "<br>D = %{customdata[2]} tokens, C = %{x:.3e}"
             "<br>L = %{y:.4f}, 95 % band %{customdata[0]} to %{customdata[1]}<extra></extra>",
             legendgroup=style.recipe,

@@ -2,8 +2,9 @@
 
     gap = L(recipe) - L(bf16)    nats per token, two runs that differ in the recipe alone
 
-A bar is the mean over seeds. With two seeds or more every seed is a dot, and the whiskers are the
-95 % t interval of the mean. A cell that has diverged runs and no gap is a hatched bar that says so;
+A bar is the mean over seeds. With two seeds or more every seed is a dot. Whiskers are the 95 % t
+interval of the mean over seeds, its noise pooled over the recipe's cells; a recipe without a
+repeated seed has none. A cell that has diverged runs and no gap is a hatched bar that says so;
 it is as high as the highest mark of the figure and its height means nothing.
 """
 
@@ -16,12 +17,13 @@ from dashboards.facets import WIDE_COLUMNS, Panels
 from dashboards.plotted import Plotted, Value
 from dashboards.subject import Model, models_of, recipes_of
 from dashboards.theme import Style, styles
-from dashboards.wording import count, counts, drawn, interval, percent, signed
+from dashboards.wording import count, counts, drawn, interval, nats, percent, signed
 from kernels.recipes import Recipe
+from sweeps.cell_gaps import CellGap
+from sweeps.certainty import Certainty
 from sweeps.gaps import GapTable
 from sweeps.paired import Gap, Missing
 from sweeps.records import RunRecord
-from sweeps.summaries import CellGap
 from sweeps.wording import plural
 
 _MOST_LABELLED = 4
@@ -39,6 +41,7 @@ class Bar:
         mean: Mean gap over seeds, nats per token; None when no pair has both endpoints.
         low: Lower end of the 95 % t interval of the mean; None without repeated seeds.
         high: Upper end of it.
+        certainty: What else the repeats say; None without them.
         relative: Mean over seeds of the gap in percent of the baseline's loss.
         seeds: (seed, gap) of each pair.
         num_diverged: Runs of the cell that diverged.
@@ -51,6 +54,7 @@ class Bar:
     mean: float | None
     low: float | None
     high: float | None
+    certainty: Certainty | None
     relative: float | None
     seeds: tuple[tuple[int, float], ...]
     num_diverged: int
@@ -61,12 +65,20 @@ class Bar:
         lost = f", {self.num_diverged} diverged" if self.num_diverged else ""
         if self.mean is None:
             return f"{plural(self.num_diverged, 'run')} diverged, no gap"
-        certainty = (
-            f"<br>95 % interval {interval(self.low, self.high)}" if self.low is not None else ""
-        )
         return (
-            f"gap {signed(self.mean)} nats ({percent(self.relative)}){certainty}"
+            f"gap {signed(self.mean)} nats ({percent(self.relative)}){self._sure}"
             f"<br>n = {plural(len(self.seeds), 'seed')}{lost}"
+        )
+
+    @property
+    def _sure(self) -> str:
+        if self.certainty is None:
+            return ""
+        test = self.certainty.equivalence
+        return (
+            f"<br>95 % interval {interval(self.low, self.high)}"
+            f"<br>beside a margin of {test.margin:g}: {test.verdict.value}"
+            f"<br>detects {nats(self.certainty.detectable)} with 80 % power"
         )
 
 
@@ -129,14 +141,15 @@ def table(numbers: GapBars) -> Plotted:
     columns = (
         *("kind", "model", "N_non_embedding", "tokens", "recipe", "seed"),
         *("gap_nats_per_token", "low_95", "high_95", "gap_percent", "n_seeds", "n_diverged"),
+        *("detectable_nats_80_power", "margin_nats", "beside_margin"),
     )
     rows: list[tuple[Value, ...]] = []
     for bar in numbers.bars:
         head = (bar.model.name, bar.model.N, bar.tokens, bar.recipe)
         kind = "diverged" if bar.mean is None else "mean"
         numbers_of = (bar.mean, bar.low, bar.high, bar.relative, len(bar.seeds), bar.num_diverged)
-        rows.append((kind, *head, None, *numbers_of))
-        rows += [("seed", *head, seed, gap, *[None] * 5) for seed, gap in bar.seeds]
+        rows.append((kind, *head, None, *numbers_of, *_tested(bar.certainty)))
+        rows += [("seed", *head, seed, gap, *[None] * 8) for seed, gap in bar.seeds]
     return Plotted(columns, rows)
 
 
@@ -197,10 +210,17 @@ def _bar(
         mean=sum(gap.gap for gap in pairs) / n if n else None,
         low=summary.low if summary is not None else None,
         high=summary.high if summary is not None else None,
+        certainty=summary.certainty if summary is not None else None,
         relative=sum(gap.relative for gap in pairs) / n if n else None,
         seeds=tuple((gap.seed, gap.gap) for gap in pairs),
         num_diverged=num_diverged,
     )
+
+
+def _tested(sure: Certainty | None) -> tuple[Value, ...]:
+    if sure is None:
+        return None, None, None
+    return sure.detectable, sure.equivalence.margin, sure.equivalence.verdict.value
 
 
 def _fill(style: Style) -> dict[str, object]:
@@ -215,8 +235,8 @@ def _add_means(panels: Panels, panel: int, bars: list[Bar], style: Style, labell
     whiskers = {
         "type": "data",
         "symmetric": False,
-        "array": [(bar.high or mean) - mean for bar, mean in zip(bars, means, strict=True)],
-        "arrayminus": [mean - (bar.low or mean) for bar, mean in zip(bars, means, strict=True)],
+        "array": [_beyond(bar.high, mean) for bar, mean in zip(bars, means, strict=True)],
+        "arrayminus": [-_beyond(bar.low, mean) for bar, mean in zip(bars, means, strict=True)],
         "thickness": 1.4,
         "width": 5,
     }
@@ -238,6 +258,10 @@ def _add_means(panels: Panels, panel: int, bars: list[Bar], style: Style, labell
             showlegend=False,
         ),
     )
+
+
+def _beyond(end: float | None, mean: float) -> float:
+    return 0.0 if end is None else end - mean
 
 
 def _add_seeds(panels: Panels, panel: int, bars: list[Bar], style: Style) -> None:

@@ -3,9 +3,11 @@
 SQLite (one machine) runs with a write-ahead log: readers never wait, and a writer takes the lock
 when its transaction begins (`BEGIN IMMEDIATE`), waiting up to `BUSY_SECONDS`. PostgreSQL serialises
 writers in the same way with one advisory lock. So on both a write transaction sees a state that
-nobody else is changing, and there is nothing to retry.
+nobody else is changing, and there is nothing to retry. A SQLite file in a folder where this user
+may not write is opened to be read, as one that nobody changes: no log could be made beside it.
 """
 
+import os
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -49,6 +51,9 @@ def open_engine(url: str) -> Engine:
     """
     try:
         engine = create_engine(url)
+        file = engine.url.database
+        if engine.dialect.name == "sqlite" and file and _is_kept_from_change(Path(file)):
+            return create_engine(url, creator=lambda: _unchanging(Path(file)))
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise InputError(f"database_url = {_shown(url)}: {_first_line(error)}") from error
     if engine.dialect.name == "sqlite":
@@ -75,6 +80,18 @@ def writing(engine: Engine) -> Iterator[Connection]:
                 lock = text("SELECT pg_advisory_xact_lock(:key)")
                 connection.execute(lock, {"key": WRITER_LOCK})
             yield connection
+
+
+def _is_kept_from_change(file: Path) -> bool:
+    """Whether the file is there, with no log of changes and no right to make one beside it."""
+    log = file.with_name(f"{file.name}-wal")
+    changed = log.exists() and log.stat().st_size > 0
+    return file.exists() and not changed and not os.access(file.absolute().parent, os.W_OK)
+
+
+def _unchanging(file: Path) -> sqlite3.Connection:
+    address = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
+    return sqlite3.connect(address, uri=True, check_same_thread=False)
 
 
 def _prepare_sqlite(engine: Engine, file: Path) -> None:

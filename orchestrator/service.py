@@ -4,7 +4,7 @@ It holds no state of its own. Laying a sweep out reads the corpus, so that a pla
 trained on, and the plan that was shown is the one submitted; everything else is the store's.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernels.recipes import Recipe
@@ -12,12 +12,16 @@ from orchestrator.clock import Clock, utc_now
 from orchestrator.run_names import named_run
 from orchestrator.settings import Settings
 from orchestrator.store import Store
-from orchestrator.summaries import Progress, RunSummary, SweepSummary
+from orchestrator.summaries import FitSummary, Progress, RunSummary, SweepSummary
 from sweeps.answer import Answer, answer
+from sweeps.claims.judge import Judgement, judge
+from sweeps.fits.result import Fit
+from sweeps.fits.settings import Settings as FitSettings
 from sweeps.metrics import Diagnosis, Endpoint
 from sweeps.pinning import check_epochs, pin_corpus
 from sweeps.plan import Plan, expand
 from sweeps.price import Price, price
+from sweeps.recipe_fits import recipe_fits
 from sweeps.records import RunRecord
 from sweeps.spec import SweepSpec
 
@@ -121,6 +125,26 @@ class Service:
     def answer(self, sweep: str) -> Answer:
         """Gaps, fits and what they say, from what is measured so far."""
         return answer(self.store.records(sweep))
+
+    def judgements(self, sweep: str) -> tuple[Judgement, ...]:
+        """What the runs say so far of each claim of a sweep."""
+        return judge(self.store.spec(sweep).claims, self.store.records(sweep))
+
+    def fits_of(self, sweep: str, asked: FitSettings) -> tuple[Fit, ...]:
+        """One fit for each recipe of a sweep, from what is measured so far; keeps nothing."""
+        return recipe_fits(self.store.records(sweep), asked)
+
+    def keep_fits(self, found: Sequence[Fit], source: str) -> tuple[str, ...]:
+        """Keep fits of a sweep or of a file of this name; their ids."""
+        return self.store.keep_fits(found, source, self.clock())
+
+    def kept_fits(self) -> tuple[FitSummary, ...]:
+        """All kept fits, newest first."""
+        return self.store.fits()
+
+    def kept_fit(self, fit: str) -> Fit:
+        """The kept fit of this id or unique start of an id."""
+        return self.store.fit(fit)
 
     def progress(self, sweep: str) -> Progress:
         """Where a sweep stands."""

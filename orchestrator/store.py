@@ -1,14 +1,14 @@
 """The store: the one door to all state. Every method is one transaction and gives frozen values.
 
-    people       submit, wish_cancel, retry
+    people       submit, wish_cancel, retry, keep_fits
     scheduler    watches, apply, snapshot, claim, move, note_stop, extend_leases
     readers      sweeps, sweep, spec, runs, events, diagnoses, records, progress, rates,
-                 measured_horizons
+                 measured_horizons, fits, fit
 
 The database is the store's own: what it raises comes out as a StorageError of one sentence.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from sqlalchemy import Connection, select
 
 from orchestrator import (
     catalogue,
+    kept_fits,
     moves,
     progress as progress_reading,
     reports,
@@ -32,9 +33,10 @@ from orchestrator.schema import upgrade
 from orchestrator.settings import Settings
 from orchestrator.snapshot import Snapshot
 from orchestrator.states import Reason, State
-from orchestrator.summaries import Event, Progress, RunSummary, SweepSummary
+from orchestrator.summaries import Event, FitSummary, Progress, RunSummary, SweepSummary
 from orchestrator.tables import RunRow, SweepRow
 from sweeps.errors import GridlawError, NotFoundError
+from sweeps.fits.result import Fit
 from sweeps.metrics import Diagnosis
 from sweeps.plan import Plan
 from sweeps.rates import Rates
@@ -250,6 +252,26 @@ class Store:
         """Token counts with an endpoint, for every run that has one."""
         with reading(self._engine) as connection:
             return results.measured_horizons(connection)
+
+    def keep_fits(self, found: Iterable[Fit], source: str, now: datetime) -> tuple[str, ...]:
+        """Keep fits that were made from a sweep or a file; those that are kept already stay."""
+        with writing(self._engine) as connection:
+            return tuple(kept_fits.keep(connection, fit, source, now) for fit in found)
+
+    def fits(self) -> tuple[FitSummary, ...]:
+        """All kept fits, newest first."""
+        with reading(self._engine) as connection:
+            return kept_fits.fits(connection)
+
+    def fit(self, fit: str) -> Fit:
+        """The kept fit of this id or unique start of an id.
+
+        Raises:
+            NotFoundError: If there is none.
+            InputError: If there are several.
+        """
+        with reading(self._engine) as connection:
+            return kept_fits.fit_of(connection, fit)
 
     @contextmanager
     def _seeing(self, sweep: str) -> Iterator[tuple[Connection, str]]:

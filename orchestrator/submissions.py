@@ -34,13 +34,15 @@ def submit(connection: Connection, plan: Plan, texts: Mapping[str, str], now: da
     """Store a plan: its sweep, the runs that are new, and what it asks of all of them.
 
     Runs that succeeded go back to the queue if a horizon is added to them, and cancelled ones
-    because somebody asks for them again. Failed ones wait for a retry.
+    because somebody asks for them again. Failed ones wait for a retry. Of a sweep that is known the
+    newest words count: its claims, its purpose and the names of its recipes and models.
     """
     _insert_new_runs(connection, plan.runs, texts, now)
     known = select(SweepRow.sweep_id).where(SweepRow.sweep_id == plan.sweep_id)
     if connection.scalar(known) is None:
         _insert_sweep(connection, plan, texts, now)
     else:
+        _reword_sweep(connection, plan, texts)
         _lift_wish(connection, plan.sweep_id)
     _requeue(connection, plan.sweep_id, State.SUCCEEDED, Reason.HORIZON_ADDED, now)
     _requeue(connection, plan.sweep_id, State.CANCELLED, Reason.RETRY_ASKED, now)
@@ -174,6 +176,18 @@ def _insert_sweep(
             for horizon in run.horizons
         ],
     )
+
+
+def _reword_sweep(connection: Connection, plan: Plan, texts: Mapping[str, str]) -> None:
+    """Claims speak of recipes by name, so that a sweep's spec and its runs are worded alike."""
+    sweep = update(SweepRow).where(SweepRow.sweep_id == plan.sweep_id)
+    connection.execute(sweep.values(spec=plan.spec.model_dump_json()))
+    mine = MemberRow.sweep_id == plan.sweep_id
+    members = connection.execute(select(MemberRow.run_id, MemberRow.spec).where(mine)).all()
+    for run_id, text in members:
+        if text != texts[run_id]:
+            renamed = update(MemberRow).where(mine, MemberRow.run_id == run_id)
+            connection.execute(renamed.values(spec=texts[run_id]))
 
 
 def _lift_wish(connection: Connection, sweep_id: str) -> None:

@@ -1,4 +1,4 @@
-"""What people see of sweeps and runs: frozen values for tables, JSON and the progress display.
+"""What people see of sweeps, runs and kept fits: frozen values for tables, JSON and progress.
 
 A run counts as succeeded for a sweep as soon as every horizon that this sweep asks of it is
 measured, whatever another sweep still asks of the same run.
@@ -127,6 +127,31 @@ class Progress:
     tokens_done: int
     tokens_total: int
     eta_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitSummary:
+    """One kept fit in a list.
+
+    Attributes:
+        fit_id: Identity of what was asked: points, label, settings, method.
+        label: What was fitted.
+        source: Id of the sweep, or name of the file, that it was first fitted from.
+        law: Name of the fitted law, or `none`.
+        status: What may be read off.
+        input_hash: Of the rows used.
+        method_version: Of the code that fitted it.
+        created_at: First kept, UTC.
+    """
+
+    fit_id: str
+    label: str
+    source: str
+    law: str
+    status: str
+    input_hash: str
+    method_version: int
+    created_at: datetime
 
 
 def as_seen(state: State, *, horizons: int, measured: int) -> State:

@@ -5,6 +5,7 @@
               └──< asks     ├──< endpoints   one row per measured horizon; these answer the asks
                             ├──< curves      one row per batch of StepMetrics on one path
                             └──< diagnoses   one row per Diagnosis
+    fits                                     one row per fit that somebody asked for
 
 A run belongs to as many sweeps as ask for it; each keeps the names that it gave. `runs.version`
 counts its moves, `runs.attempt` its attempts. The schema is changed by a migration only; a test
@@ -249,3 +250,19 @@ class DiagnosisRow(Table):
     step: Mapped[int]
     tokens: Mapped[int]
     layers: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class FitRow(Table):
+    """A fit that somebody asked for, whole in `result`; its id says what was asked."""
+
+    __tablename__ = "fits"
+
+    fit_id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    label: Mapped[str] = mapped_column(Text)
+    source: Mapped[str] = mapped_column(Text)
+    law: Mapped[str] = mapped_column(Text)
+    status: Mapped[str] = mapped_column(Text)
+    input_hash: Mapped[str] = mapped_column(String(16))
+    method_version: Mapped[int]
+    result: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(index=True)

@@ -1,28 +1,31 @@
 """Answer: what a sweep found, as one value that the terminal, REST and dashboards all show.
 
-    records -> every run once -> gaps (paired) and fits (one for each recipe) -> sentences
+    records -> every run once -> gaps (paired), fits (one for each recipe), formats (what each
+               recipe is worth in BF16) -> headline and sentences
 
-Losses of different texts, tokenizers or held-out sets are not comparable in nats per token; a
-recipe whose runs differ in one of these gets no fit.
+The same records give the same answer, in whatever order they come.
 """
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from kernels.recipes import BF16_RECIPE
+from sweeps.cell_rows import CellRow, cell_rows
+from sweeps.effective.sweep import Formats, formats
 from sweeps.endpoints import Row, rows
-from sweeps.fits.fit import RESAMPLES, fit, refuse
-from sweeps.fits.points import recipe_points
-from sweeps.fits.result import Fit, Solution, curve
+from sweeps.equivalence import MARGIN
+from sweeps.fit_json import fit_json, models_of
+from sweeps.fits.result import Fit
+from sweeps.fits.settings import RESAMPLES, Settings
+from sweeps.gap_json import effective_json, gap_json, gaps_json, row_json
 from sweeps.gaps import GapTable, pair
 from sweeps.headline import headline
+from sweeps.intervals import LEVEL, Ends
 from sweeps.measured import distinct, measured
 from sweeps.paired import Gap
 from sweeps.plain import plain
+from sweeps.recipe_fits import recipe_fits
 from sweeps.records import RunRecord
 from sweeps.sentences import learnt, sentences
 
@@ -30,12 +33,13 @@ CONVENTIONS = {
     "loss": "nats per token on the held-out text, through the recipe's own forward pass",
     "gap": "loss - loss of the bf16 run that differs in the recipe alone; positive: bf16 is better",
     "relative": "gap in percent of the bf16 loss",
-    "interval": "95 %, two-sided; horizons of one run share its trunk and count as separate cells",
+    "interval": "two-sided; of a mean gap over seeds at these models where there are repeats, else "
+    "over models; horizons of one run share its trunk and count once",
+    "diverged": "a run that diverged has no gap and is listed; means are of the pairs that did not",
     "N": "non-embedding parameters",
     "tokens": "training tokens",
     "flops": "tokens x forward and backward FLOPs per token",
 }
-CURVE_POINTS = 33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,7 @@ class Answer:
         records: The runs, each once.
         gaps: Paired gaps, endpoints without a pair, summaries.
         fits: One for each recipe, BF16 first.
+        formats: Effective numbers and laws of the gaps; empty without a BF16 run.
         unigram_entropy: Of the training tokens, nats per token, smallest and largest over the
             endpoints; None before the first endpoint.
         not_beaten: Gaps in which BF16 does not have the lower loss.
@@ -56,7 +61,8 @@ class Answer:
     records: tuple[RunRecord, ...]
     gaps: GapTable
     fits: tuple[Fit, ...]
-    unigram_entropy: tuple[float, float] | None
+    formats: Formats
+    unigram_entropy: Ends | None
     not_beaten: tuple[Gap, ...]
     headline: tuple[str, ...]
     sentences: tuple[str, ...]
@@ -66,24 +72,37 @@ class Answer:
         """Every planned endpoint, by N, tokens, recipe and seed, BF16 first."""
         return rows(self.records, self.gaps)
 
+    @property
+    def cells(self) -> tuple[CellRow, ...]:
+        """Every planned cell, by N, tokens and recipe, BF16 first."""
+        return cell_rows(self.records, self.gaps)
 
-def answer(records: Iterable[RunRecord], *, resamples: int = RESAMPLES, seed: int = 0) -> Answer:
+
+def answer(
+    records: Iterable[RunRecord],
+    *,
+    level: float = LEVEL,
+    margin: float = MARGIN,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Answer:
     """Pairs, fits and puts into words; the same records give the same answer.
 
     Args:
         records: Runs of a sweep in any state, also none.
+        level: Of the intervals and tests of gaps; fits and effective numbers have 95 %.
+        margin: Nats per token within which the equivalence test counts a gap as none.
         resamples: Draws behind the intervals of the fits.
         seed: Of the draws.
 
     Raises:
-        InputError: If two different recipes carry one name.
+        InputError: If two different recipes carry one name, or a number makes no sense.
     """
     runs = distinct(records)
-    table = pair(runs)
-    recipes = dict.fromkeys(
-        run.spec.recipe.name for run in sorted(runs, key=lambda run: not run.spec.recipe.is_bf16)
-    )
-    fits = tuple(_fit(runs, recipe, resamples, seed) for recipe in recipes)
+    table = pair(runs, level=level, margin=margin)
+    settings = Settings(resamples=resamples, seed=seed)
+    fits = recipe_fits(runs, settings)
+    worth = _formats(runs, fits, settings)
     points = [
         point
         for run in runs
@@ -96,10 +115,11 @@ def answer(records: Iterable[RunRecord], *, resamples: int = RESAMPLES, seed: in
         records=runs,
         gaps=table,
         fits=fits,
+        formats=worth,
         unigram_entropy=(min(entropies), max(entropies)) if entropies else None,
         not_beaten=tuple(gap for gap in table.gaps if not gap.bf16_wins),
         headline=headline(table),
-        sentences=tuple(sentences(runs, rows(runs, table), table, fits, words)),
+        sentences=tuple(sentences(runs, rows(runs, table), table, fits, worth.effective, words)),
     )
 
 
@@ -112,101 +132,14 @@ def to_json(result: Answer) -> dict[str, Any]:
         "unigram_entropy": plain(result.unigram_entropy),
         "endpoints": [row_json(row) for row in result.rows],
         "gaps": gaps_json(result.gaps),
-        "fits": [fit_json(item, result.records) for item in result.fits],
+        "effective": effective_json(result.formats.effective),
+        "fits": [fit_json(item, models_of(result.records)) for item in result.fits],
         "not_beaten": [gap_json(gap) for gap in result.not_beaten],
     }
 
 
-def row_json(row: Row) -> dict[str, Any]:
-    """One planned endpoint; without a number, `loss_tag` says why."""
-    values: dict[str, Any] = plain(row)
-    if row.loss is None:
-        values["loss_tag"] = row.reason
-    return values
-
-
-def gaps_json(table: GapTable) -> dict[str, Any]:
-    """The gap table as JSON values."""
-    return {
-        "gaps": [gap_json(gap) for gap in table.gaps],
-        "unpaired": plain(table.unpaired),
-        "summaries": plain(table.summaries),
-    }
-
-
-def gap_json(gap: Gap) -> dict[str, Any]:
-    """One gap with what follows from its two losses."""
-    derived = {"gap": gap.gap, "relative": gap.relative, "bf16_wins": gap.bf16_wins}
-    values: dict[str, Any] = plain(gap) | plain(derived)
-    return values
-
-
-def fit_json(item: Fit, records: Sequence[RunRecord]) -> dict[str, Any]:
-    """A fit with its curves over the data range; the draws behind the bands are only counted."""
-    values: dict[str, Any] = {
-        field.name: plain(getattr(item, field.name))
-        for field in fields(Fit)
-        if field.name != "solution"
-    }
-    values |= {"law": item.law_name, "search": None, "curves": _curves(item, records)}
-    if item.solution is not None:
-        search = {
-            field.name: getattr(item.solution, field.name)
-            for field in fields(Solution)
-            if field.name not in ("law", "samples")
-        }
-        search |= {
-            "formula": item.solution.law.formula,
-            "center": {"ln_N": item.solution.law.x0, "ln_D": item.solution.law.y0},
-            "resamples": item.solution.samples.rows,
-        }
-        values["search"] = plain(search)
-    return values
-
-
-def to_csv(result: Answer) -> str:
-    """One line for every planned endpoint under a header; no number, no text in the field."""
-    names = [field.name for field in fields(Row)]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    for row in result.rows:
-        values = row_json(row)
-        writer.writerow(["" if values[name] is None else values[name] for name in names])
-    return text.getvalue()
-
-
-def _fit(runs: Sequence[RunRecord], recipe: str, resamples: int, seed: int) -> Fit:
-    mine = [run for run in runs if run.spec.recipe.name == recipe]
-    points = recipe_points(mine, recipe)
-    texts = {
-        (
-            *(run.spec.corpus.kind, run.spec.corpus.fingerprint),
-            *(replace(run.spec.tokenizer, path=""), run.spec.evaluation),
-        )
-        for run in mine
-    }
-    if len(texts) > 1:
-        reason = (
-            f"its runs read {len(texts)} different texts, tokenizers or held-out sets, whose "
-            "losses are not comparable"
-        )
-        return refuse(points, reason, recipe=recipe, seed=seed)
-    return fit(points, recipe=recipe, resamples=resamples, seed=seed)
-
-
-def _curves(item: Fit, records: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    if item.solution is None or item.D_range is None:
-        return []
-    tokens = np.geomspace(*item.D_range, CURVE_POINTS).tolist()
-    models = {
-        (run.N, run.spec.model.name): run.flops_per_token
-        for run in records
-        if run.spec.recipe.name == item.recipe
-    }
-    drawn = []
-    for (size, model), flops_per_token in sorted(models.items()):
-        line = curve(item, size, tokens)
-        flops = [count * flops_per_token for count in line.tokens]
-        drawn.append({"model": model, "flops": flops} | plain(line))
-    return drawn
+def _formats(runs: Sequence[RunRecord], fits: Sequence[Fit], settings: Settings) -> Formats:
+    reference = next((fit for fit in fits if fit.label == BF16_RECIPE.name), None)
+    if reference is None:
+        return Formats(effective=(), additivity=(), predicted=(), orders=(), signs=())
+    return formats(runs, reference, settings)

@@ -7,13 +7,22 @@ reason, never guessed.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from kernels.recipes import BF16_RECIPE
+from sweeps.equivalence import MARGIN, check_margin
+from sweeps.intervals import LEVEL, check_level
 from sweeps.measured import distinct, measured
 from sweeps.paired import Gap, Missing, Unpaired
 from sweeps.records import Outcome, RunRecord
 from sweeps.runspec import RunSpec, Seeds
 from sweeps.summaries import GapSummary, summarise
+
+_ENDED = {
+    Outcome.DIVERGED: Missing.DIVERGED,
+    Outcome.FAILED: Missing.FAILED,
+    Outcome.CANCELLED: Missing.CANCELLED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +33,30 @@ class GapTable:
         gaps: By recipe, N, tokens and seed.
         unpaired: In the same order.
         summaries: One for each quantized recipe, in the order of the records.
+        level: Of the intervals and tests in them.
+        margin: Nats per token within which they count a gap as none.
     """
 
     gaps: tuple[Gap, ...]
     unpaired: tuple[Unpaired, ...]
     summaries: tuple[GapSummary, ...]
+    level: float = LEVEL
+    margin: float = MARGIN
 
 
-def pair(records: Iterable[RunRecord]) -> GapTable:
+def pair(records: Iterable[RunRecord], *, level: float = LEVEL, margin: float = MARGIN) -> GapTable:
     """Pairs every quantized run with its BF16 partner at each horizon asked of it.
 
+    Args:
+        records: Runs in any state.
+        level: Of intervals and tests.
+        margin: Nats per token within which a gap counts as none.
+
     Raises:
-        InputError: If two different recipes carry one name.
+        InputError: If two different recipes carry one name, or level or margin makes no sense.
     """
+    check_level(level)
+    check_margin(margin)
     runs = distinct(records)
     baselines = _baselines(runs)
     quantized = [run for run in runs if not run.spec.recipe.is_bf16]
@@ -54,7 +74,11 @@ def pair(records: Iterable[RunRecord]) -> GapTable:
     return GapTable(
         gaps=tuple(sorted(gaps, key=lambda gap: (gap.recipe, gap.N, gap.tokens))),
         unpaired=tuple(sorted(unpaired, key=lambda lone: (lone.recipe, lone.N, lone.tokens))),
-        summaries=tuple(summarise(recipe, gaps, unpaired) for recipe in recipes),
+        summaries=tuple(
+            summarise(recipe, gaps, unpaired, level=level, margin=margin) for recipe in recipes
+        ),
+        level=level,
+        margin=margin,
     )
 
 
@@ -63,23 +87,30 @@ def baseline_id(spec: RunSpec) -> str:
     return replace(spec, recipe=BF16_RECIPE).run_id
 
 
+def cell_id(spec: RunSpec) -> str:
+    """Identity of everything but recipe, seeds and tokens."""
+    return baseline_id(replace(spec, seeds=Seeds()))
+
+
 def absence(record: RunRecord, tokens: int) -> Missing | None:
     """Why the run has no measured loss at this token count; None if it has one."""
     if measured(record, tokens) is not None:
         return None
     if record.endpoint(tokens) is not None:
         return Missing.DIVERGED
-    match record.outcome:
-        case Outcome.WAITING:
-            return Missing.UNFINISHED if tokens in record.horizons else Missing.ENDPOINT_MISSING
-        case Outcome.SUCCEEDED:
-            return Missing.ENDPOINT_MISSING
-        case Outcome.DIVERGED:
-            return Missing.DIVERGED
-        case Outcome.FAILED:
-            return Missing.FAILED
-        case Outcome.CANCELLED:
-            return Missing.CANCELLED
+    if _is_overshot(record, tokens):
+        return Missing.OVERSHOT
+    if record.outcome is Outcome.WAITING and tokens in record.horizons:
+        return Missing.UNFINISHED
+    return _ENDED.get(record.outcome, Missing.ENDPOINT_MISSING)
+
+
+def _is_overshot(record: RunRecord, tokens: int) -> bool:
+    """Whether a loss was measured past this horizon, at a count that no horizon asks for."""
+    later = min((one for one in record.horizons if one > tokens), default=inf)
+    return tokens in record.horizons and any(
+        tokens < point.tokens < later for point in record.endpoints
+    )
 
 
 def _order(run: RunRecord) -> tuple[str, int, str, int, str]:
@@ -123,7 +154,7 @@ def _compare(run: RunRecord, partner: RunRecord | None, tokens: int) -> Gap | Un
         seed=spec.seeds.init,
         tokens=tokens,
         flops=tokens * run.flops_per_token,
-        cell=baseline_id(replace(spec, seeds=Seeds())),
+        cell=cell_id(spec),
         run_id=run.run_id,
         baseline_id=partner.run_id,
         loss=point.loss,

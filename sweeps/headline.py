@@ -1,40 +1,45 @@
 """Headline: which recipe has the lowest loss against BF16, by how much, and is the order settled.
 
-    g_rc  = mean over seeds of the gap of recipe r in cell c       nats per token
-    g_rm  = mean of g_rc over the horizons of model m, in cells that every recipe with a gap shares
-    G_r   = mean of g_rm over models
-    lead  = mean over models of g_2m - g_1m, with a 95 % t interval over models
+    g_rmhs = gap of recipe r at model m, horizon h, seed s, where every recipe with a gap has one
+    G_r    = mean over models of V_m of these (`sweeps.clusters`)            nats per token
+    lead   = G_2 - G_1 over the same pairs, so that the BF16 loss cancels
 
-where 1 is the recipe of the lowest G and 2 the next. Only shared cells enter, so that a recipe does
-not win by having diverged where the others are worst. Horizons of one run share its trunk and are
-averaged first: a model, with all its other settings, is one observation.
+where 1 is the recipe of the lowest G and 2 the next. Only shared pairs enter, so that a recipe does
+not win by having diverged where the others are worst. The interval is over seeds at these models
+where there are repeats, else over models. The two recipes compared are picked by their results out
+of R (R - 1) / 2 pairs of recipes, so the lead is tested at the level that holds for all of them
+together (Bonferroni).
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 
+from sweeps.certainty import Certainty, over
+from sweeps.clusters import Key, clusters, key_of, mean_over_models
 from sweeps.gaps import GapTable
-from sweeps.intervals import interval_of_mean
+from sweeps.intervals import LEVEL, mean_of_groups
 from sweeps.paired import Gap, Missing
-from sweeps.summaries import model_means, seed_mean, seed_percent
+from sweeps.summaries import certainty_of
 from sweeps.wording import listed, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Recipes by mean gap over models, in the cells that all of the recipes share.
+    """Recipes by mean gap over models, in the pairs that all of the recipes share.
 
     Attributes:
         recipes: Names, lowest mean gap first.
         means: Mean gap of each, nats per token.
         relative: Mean gap of each in percent of the BF16 loss.
-        n_models: Models of the shared cells.
-        n_cells: Shared cells.
-        n_pairs: Pairs of the first recipe in them.
-        interval: 95 % t interval of the first one's mean gap; None below 2 models.
-        lead: By how much the second is farther, nats per token; None with one recipe.
-        lead_interval: 95 % t interval of the lead; None below 2 models.
+        n_models: Models of the shared pairs.
+        n_cells: Cells of the shared pairs.
+        n_pairs: Shared pairs of one recipe.
+        certainty: Of the first one's mean gap; None with one value in all.
+        leads: By how much each of the others is farther, nats per token.
+        lead_certainties: Of each lead, at the level that holds for all pairs of recipes together.
+        n_comparisons: Pairs of recipes.
     """
 
     recipes: tuple[str, ...]
@@ -43,51 +48,63 @@ class Ranking:
     n_models: int
     n_cells: int
     n_pairs: int
-    interval: tuple[float, float] | None
-    lead: float | None
-    lead_interval: tuple[float, float] | None
+    certainty: Certainty | None
+    leads: tuple[float, ...]
+    lead_certainties: tuple[Certainty | None, ...]
+    n_comparisons: int
+
+    @property
+    def not_told_apart(self) -> tuple[str, ...]:
+        """Recipes whose distance from the first may be zero."""
+        apart = zip(self.recipes[1:], self.lead_certainties, strict=True)
+        return tuple(name for name, sure in apart if sure is None or sure.low <= 0)
 
 
-def rank(gaps: Sequence[Gap]) -> Ranking | None:
-    """Order of the recipes; None when no cell is shared by all that have a gap."""
-    cells: dict[str, dict[tuple[str, int], list[Gap]]] = defaultdict(lambda: defaultdict(list))
+def rank(gaps: Sequence[Gap], level: float = LEVEL) -> Ranking | None:
+    """Order of the recipes; None when no pair is shared by all that have a gap."""
+    found: dict[str, dict[Key, Gap]] = defaultdict(dict)
     for gap in gaps:
-        cells[gap.recipe][gap.cell, gap.tokens].append(gap)
-    shared = sorted(set.intersection(*(set(own) for own in cells.values()))) if cells else []
+        found[gap.recipe][key_of(gap)] = gap
+    shared = sorted(set.intersection(*(set(own) for own in found.values()))) if found else []
     if not shared:
         return None
-    table = {
-        recipe: model_means({key: seed_mean(own[key]) for key in shared})
-        for recipe, own in cells.items()
-    }
-    percents = {
-        recipe: model_means({key: seed_percent(own[key]) for key in shared})
-        for recipe, own in cells.items()
-    }
-    order = sorted(table, key=lambda recipe: float(table[recipe].mean()))
-    first = order[0]
-    behind = table[order[1]] - table[first] if len(order) > 1 else None
+    absolute = {recipe: {key: own[key].gap for key in shared} for recipe, own in found.items()}
+    percents = {recipe: {key: own[key].relative for key in shared} for recipe, own in found.items()}
+    means = {recipe: mean_over_models(clusters(own)) for recipe, own in absolute.items()}
+    order = sorted(means, key=lambda recipe: means[recipe])
+    first = absolute[order[0]]
+    comparisons = comb(len(order), 2)
+    joint = 1 - (1 - level) / max(comparisons, 1)
     return Ranking(
         recipes=tuple(order),
-        means=tuple(float(table[recipe].mean()) for recipe in order),
-        relative=tuple(float(percents[recipe].mean()) for recipe in order),
-        n_models=len(table[first]),
-        n_cells=len(shared),
-        n_pairs=sum(len(cells[first][cell]) for cell in shared),
-        interval=interval_of_mean(table[first]),
-        lead=None if behind is None else float(behind.mean()),
-        lead_interval=None if behind is None else interval_of_mean(behind),
+        means=tuple(means[recipe] for recipe in order),
+        relative=tuple(mean_over_models(clusters(percents[recipe])) for recipe in order),
+        n_models=len({key.model for key in shared}),
+        n_cells=len({key[:2] for key in shared}),
+        n_pairs=len(shared),
+        certainty=_certainty(first, level),
+        leads=tuple(means[recipe] - means[order[0]] for recipe in order[1:]),
+        lead_certainties=tuple(
+            _certainty({key: absolute[recipe][key] - first[key] for key in shared}, joint)
+            for recipe in order[1:]
+        ),
+        n_comparisons=comparisons,
     )
 
 
 def headline(table: GapTable) -> tuple[str, ...]:
     """The answer in a few sentences, each number with unit, n and interval."""
-    ranking = rank(table.gaps)
+    ranking = rank(table.gaps, table.level)
     missing = _missing(table)
     if ranking is None:
         none_shared = "The recipes share no cell in which all have a gap, so they have no order."
         return (*((none_shared,) if table.gaps else ()), *missing)
-    return (_closest(ranking), *_lead(ranking), *missing)
+    return (_closest(ranking), *_lead(ranking, table.level), *missing)
+
+
+def _certainty(values: dict[Key, float], level: float) -> Certainty | None:
+    groups = list(clusters(values).values())
+    return certainty_of(mean_of_groups(groups), groups, level=level)
 
 
 def _missing(table: GapTable) -> tuple[str, ...]:
@@ -107,24 +124,24 @@ def _closest(ranking: Ranking) -> str:
     subject = "has the lowest loss against" if len(ranking.recipes) > 1 else "against"
     return (
         f"{ranking.recipes[0]} {subject} BF16: {abs(gap):.4f} nats per token {where} it "
-        f"({share:+.2f} % of the BF16 loss), {_interval(ranking.interval, ranking.n_models)}, "
+        f"({share:+.2f} % of the BF16 loss), {over(ranking.certainty, ranking.n_models)}, "
         f"n = {plural(ranking.n_pairs, 'pair')} in {plural(ranking.n_cells, 'cell')}."
     )
 
 
-def _lead(ranking: Ranking) -> tuple[str, ...]:
-    if ranking.lead is None:
+def _lead(ranking: Ranking, level: float) -> tuple[str, ...]:
+    if not ranking.leads:
         return ()
-    sure = _interval(ranking.lead_interval, ranking.n_models)
-    is_settled = ranking.lead_interval is not None and ranking.lead_interval[0] > 0
-    settled = "" if is_settled else " The order is not settled."
-    return (
-        f"{ranking.recipes[1]} is {ranking.lead:.4f} nats higher in the same cells ({sure})."
-        f"{settled}",
-    )
-
-
-def _interval(ends: tuple[float, float] | None, n_models: int) -> str:
-    if ends is None:
-        return "no interval from a single model"
-    return f"95 % t interval over {plural(n_models, 'model')} {ends[0]:+.4f} to {ends[1]:+.4f}"
+    sure = over(ranking.lead_certainties[0], ranking.n_models)
+    if ranking.n_comparisons > 1 and ranking.lead_certainties[0] is not None:
+        sure += (
+            f", so that all {ranking.n_comparisons} pairs of recipes hold at {100 * level:.4g} %"
+        )
+    said = f"{ranking.recipes[1]} is {ranking.leads[0]:.4f} nats higher in the same pairs ({sure})."
+    open_ones = ranking.not_told_apart
+    if not open_ones:
+        return (said,)
+    said += " The order is not settled."
+    if len(ranking.recipes) > 2:
+        said += f" Not told apart from {ranking.recipes[0]}: {listed(open_ones)}."
+    return (said,)

@@ -18,12 +18,14 @@ class Missing(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     ENDPOINT_MISSING = "endpoint missing"
+    OVERSHOT = "over-shot"  # measured past the planned tokens, which is another D
     NO_BASELINE = "no baseline"
     BASELINE_UNFINISHED = "baseline unfinished"
     BASELINE_DIVERGED = "baseline diverged"
     BASELINE_FAILED = "baseline failed"
     BASELINE_CANCELLED = "baseline cancelled"
     BASELINE_ENDPOINT_MISSING = "baseline endpoint missing"
+    BASELINE_OVERSHOT = "baseline over-shot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections import defaultdict
 from dataclasses import asdict
 from typing import Any
 
+from sweeps.design.advice import design_notes
 from sweeps.model_facts import model_facts
 from sweeps.plan import Plan
 from sweeps.price import Price
@@ -21,6 +22,7 @@ def plan_json(plan: Plan, cost: Price) -> dict[str, Any]:
         "sweep_id": plan.sweep_id,
         **asdict(cost),
         "warnings": list(plan.spec.warnings()),
+        "design": list(design_notes(plan)),
         "corpus": asdict(plan.corpus),
         "models": [model_facts(shape, recipes, specs[shape]) for shape in plan.spec.shapes()],
         "planned_cells": [asdict(cell) for cell in plan.cells],

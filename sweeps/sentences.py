@@ -3,7 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from sweeps.certainty import Basis, over
+from sweeps.effective.result import Effective
 from sweeps.endpoints import Row
+from sweeps.equivalence import Verdict
 from sweeps.fits.result import Fit
 from sweeps.gaps import GapTable
 from sweeps.paired import Gap
@@ -14,12 +17,15 @@ from sweeps.wording import listed, plural
 LISTED = 12
 """Items named one by one before the rest is counted."""
 
+ONE_SEED = "Too few repeated seeds: no interval is over seeds, and no noise floor is known."
+
 
 def sentences(
     runs: Sequence[RunRecord],
     rows: Sequence[Row],
     table: GapTable,
     fits: Sequence[Fit],
+    effective: Sequence[Effective],
     learnt: str,
 ) -> list[str]:
     """What the sweep found, most important first.
@@ -29,6 +35,7 @@ def sentences(
         rows: Every planned endpoint.
         table: Its gaps.
         fits: One for each recipe.
+        effective: What each recipe is worth in BF16.
         learnt: The sentence that sets the losses against the unigram entropy.
     """
     return [
@@ -36,9 +43,12 @@ def sentences(
         *([learnt] if learnt else []),
         *_diverged(runs),
         *(_summary(summary) for summary in table.summaries),
+        *_floor(table.summaries),
+        *_beside_margin(table),
         *_beaten(table.gaps),
         *_alone(table),
         *_fits(fits),
+        *_worth(effective),
     ]
 
 
@@ -77,18 +87,59 @@ def _progress(rows: Sequence[Row]) -> str:
 def _summary(summary: GapSummary) -> str:
     if summary.mean is None or summary.mean_relative is None:
         return f"{summary.recipe}: no gap, as none of its endpoints has a pair."
-    interval = (
-        f"95 % t interval over {plural(summary.n_models, 'model')} "
-        f"{summary.low:+.4f} to {summary.high:+.4f}"
-        if summary.low is not None and summary.high is not None
-        else f"no interval ({summary.reason})"
-    )
     cells, pairs = plural(summary.n_cells, "cell"), plural(summary.n_pairs, "pair")
     return (
         f"{summary.recipe}: mean gap to bf16 {summary.mean:+.4f} nats per token "
-        f"({summary.mean_relative:+.2f} % of the bf16 loss) over {cells}, {interval}; "
-        f"bf16 is better in {summary.n_bf16_wins} of {pairs}."
+        f"({summary.mean_relative:+.2f} % of the bf16 loss) over {cells}, "
+        f"{over(summary.certainty, summary.n_models)}; "
+        f"bf16 is better in {summary.n_bf16_wins} of {pairs}"
+        f"{f', {summary.n_diverged} more diverged' if summary.n_diverged else ''}."
     )
+
+
+def _floor(summaries: Sequence[GapSummary]) -> list[str]:
+    """The noise between seeds, and which gap so many seeds can show."""
+    floors = [summary.noise.pair_sd for summary in summaries if summary.noise is not None]
+    found = [
+        summary.certainty.detectable
+        for summary in summaries
+        if summary.certainty is not None and summary.certainty.basis is Basis.SEEDS
+    ]
+    if not floors or not found:
+        return [ONE_SEED] if any(summary.n_pairs for summary in summaries) else []
+    seeds = _span([summary.seeds_needed.present for summary in summaries if summary.seeds_needed])
+    noise = _range(floors)
+    return [
+        f"Noise between seeds: the gap of one pair has a standard deviation of {noise} nats per "
+        f"token; with {seeds} at each model a mean gap of {_range(found)} would be told from zero "
+        "with 80 % power."
+    ]
+
+
+def _beside_margin(table: GapTable) -> list[str]:
+    """Recipes by what the equivalence test says of them."""
+    said: dict[Verdict, list[str]] = {}
+    for summary in table.summaries:
+        if summary.certainty is not None:
+            said.setdefault(summary.certainty.equivalence.verdict, []).append(summary.recipe)
+    words = {
+        Verdict.EQUIVALENT: "within it",
+        Verdict.NO_WORSE: "no worse than it",
+        Verdict.WORSE: "above it",
+        Verdict.UNDECIDED: "undecided",
+    }
+    parts = [f"{word}: {listed(said[one])}" for one, word in words.items() if one in said]
+    if not parts:
+        return []
+    return [
+        f"Mean gap beside a margin of {table.margin:g} nats (two one-sided t tests at "
+        f"{100 * table.level:.4g} %): {'; '.join(parts)}."
+    ]
+
+
+def _span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return plural(low, "seed") if low == high else f"{low} to {high} seeds"
 
 
 def _beaten(gaps: Sequence[Gap]) -> list[str]:
@@ -120,6 +171,15 @@ def _fits(fits: Sequence[Fit]) -> list[str]:
     said: dict[tuple[int, str], list[str]] = {}
     for fit in fits:
         for place, sentence in enumerate(fit.verdict):
-            said.setdefault((place, sentence), []).append(fit.recipe)
+            said.setdefault((place, sentence), []).append(fit.label)
     in_order = sorted(said, key=lambda key: key[0])
     return [f"Fit of {listed(said[key])}: {key[1]}" for key in in_order]
+
+
+def _worth(effective: Sequence[Effective]) -> list[str]:
+    """What is said of effective numbers, each sentence once with all its recipes."""
+    said: dict[str, list[str]] = {}
+    for one in effective:
+        for sentence in one.verdict:
+            said.setdefault(sentence, []).append(one.label)
+    return [f"Worth of {listed(labels)}: {sentence}" for sentence, labels in said.items()]

@@ -21,8 +21,9 @@ from pydantic import (
 )
 
 from kernels.recipe_warnings import warnings_of
-from kernels.recipes import Recipe
+from kernels.recipes import BF16_RECIPE, Recipe
 from sweeps import checks
+from sweeps.claims.section import ClaimSection, check_claims
 from sweeps.corpus_sections import (
     CorpusEntry,
     TokenizerEntry,
@@ -77,6 +78,7 @@ class SweepSpec(Section):
         health: When a run has diverged although its numbers are finite.
         resources: Where each run is carried out; no part of its identity.
         diagnostics: What is measured of the recipe along the way; no part of a run's identity.
+        claims: What is held to be true of the gaps beforehand; no part of any identity.
 
     Raises:
         SpecError: With every problem found.
@@ -96,6 +98,7 @@ class SweepSpec(Section):
     health: HealthSection = HealthSection()
     resources: ResourcesSection = ResourcesSection()
     diagnostics: DiagnosticsSection | None = None
+    claims: tuple[ClaimSection, ...] = Field(default=(), max_length=256)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -166,6 +169,7 @@ class SweepSpec(Section):
         listed = self._listed_recipes()
         yield from check_sources(self.corpus, self.tokenizer)
         yield from self._repeats()
+        yield from check_claims(self.claims, *self._recipe_names())
         yield from check_shapes(shapes)
         yield from check_model_names(shapes)
         yield from checks.check_reserved(listed)
@@ -183,6 +187,15 @@ class SweepSpec(Section):
         yield from checks.check_unread(trainings[0], self.train.chosen())
         yield from check_tails(shapes, recipes, trainings)
         yield from checks.check_budgets(horizons)
+
+    def _recipe_names(self) -> tuple[list[str], list[str]]:
+        """Names of the quantized recipes, and of the baselines."""
+        recipes = self.all_recipes()
+        baselines = [recipe.name for recipe in recipes if recipe.is_bf16]
+        return [recipe.name for recipe in recipes if not recipe.is_bf16], [
+            BF16_RECIPE.name,
+            *baselines,
+        ]
 
     def _globs(self, listed: Sequence[Recipe]) -> dict[str, list[str]]:
         globs = {

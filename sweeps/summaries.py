@@ -1,43 +1,47 @@
-"""Summary of one recipe's gaps over cells; a cell is one (N, D) with all fields but the seeds.
+"""Summary of one recipe's gaps: the mean over models, and what it can be told from.
 
-With k seeds in cell c,
+    mean gap  = mean over models of V_m (`sweeps.clusters`)
+    over seeds at these models   s.e.^2 = s^2 sum_m (1 / k_m) / M^2,  df = sum_m (k_m - 1)
+    over models                  s.e.^2 = Var_m(V_m) / M,             df = M - 1
 
-    g_c = mean over seeds,   s^2 = sum_c sum_s (g_cs - g_c)^2 / sum_c (k_c - 1)   seed noise, pooled
-    s.e.(g_c) = s / sqrt(k_c),   interval of a cell: t with sum_c (k_c - 1) degrees of freedom
-    G_m       = mean of g_c over the cells of one model, its horizons
-    mean gap  = mean over models of G_m,  interval: t over the G_m, n_models - 1 degrees
-
-Horizons of one run share its trunk, so that their gaps are no independent observations: a model is
-one. The interval of the mean holds seed noise and how the gap differs from model to model.
+for M models of k_m seeds each, s pooled over models. With repeated seeds (2 degrees or more) the
+interval is over seeds: it is of the models that were trained. That over models, for models like
+these, holds how the gap differs from model to model as well, and is all there is with one seed.
+Horizons of one run share its trunk, so that a (model, seed) is one observation. Only pairs enter:
+a run that diverged has no gap, and the mean is of the pairs that did not.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
-from sweeps.intervals import interval_of_mean, pooled_noise, t_half_width
+from sweeps.cell_gaps import CellGap, cell_gaps
+from sweeps.certainty import LEAST_DF, Basis, Certainty, certainty
+from sweeps.clusters import clusters, gap_values, percent_values
+from sweeps.equivalence import MARGIN
+from sweeps.intervals import LEVEL, Ends, Mean, bootstrap_interval, mean_of_groups, t_interval
 from sweeps.laws.law import Array
-from sweeps.paired import Gap, Unpaired
-
-NO_INTERVAL = {0: "no pair", 1: "one model: an interval over models needs at least 2"}
-"""Why so few models give no mean or no interval."""
+from sweeps.noise import Noise, noise
+from sweeps.paired import Gap, Missing, Unpaired
+from sweeps.power import pairs_for_half_width, pairs_needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellGap:
-    """Mean gap of one cell over its seeds; s.e. and interval are None without repeated seeds."""
+class SeedsNeeded:
+    """Seeds that each model would need in all, at the noise as measured.
 
-    model: str
-    N: int
-    tokens: int
-    n_seeds: int
-    mean: float
-    se: float | None
-    low: float | None
-    high: float | None
+    Attributes:
+        present: Fewest seeds that a model has.
+        to_resolve: To tell a mean gap of this size from zero with 80 % power; None for a gap of
+            zero, or when `sweeps.power.MOST_PAIRS` are too few.
+        to_halve: For an interval half as wide; None for one that has no width.
+    """
+
+    present: int
+    to_resolve: int | None
+    to_halve: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +54,19 @@ class GapSummary:
         n_cells: Cells with at least one pair.
         n_pairs: Pairs in them.
         n_unpaired: Endpoints of the recipe without a pair.
+        n_diverged: Of them, how many because its own run diverged.
         n_bf16_wins: Pairs in which BF16 has the strictly lower loss.
         mean: Mean gap over models, nats per token; None without a pair.
-        low: Lower end of the 95 % t interval over models; None below 2 models.
-        high: Upper end of it.
         mean_relative: Mean over models of the gap in percent of the baseline's loss.
-        reason: Why there is no mean or no interval; else empty.
-        seed_sd: Pooled s.d. of paired differences between seeds; None without repeats.
-        seed_df: Its degrees of freedom.
+        relative_interval: Ends of its t interval, over what `certainty` is over.
+        certainty: Of the mean, over seeds where there are repeats enough, else over models; None
+            where neither can be.
+        bootstrap: Ends of the studentised bootstrap interval over (model, seed) at these models;
+            None with too few repeats.
+        over_models: Ends of the t interval over models; None below 2 models.
+        reason: Why there is no interval over seeds, or none at all; else empty.
+        noise: Noise floor between seeds; None without repeats.
+        seeds_needed: How many more seeds would show; None without an interval over seeds.
         cells: The cells, by N and tokens.
     """
 
@@ -66,75 +75,124 @@ class GapSummary:
     n_cells: int
     n_pairs: int
     n_unpaired: int
+    n_diverged: int
     n_bf16_wins: int
     mean: float | None
-    low: float | None
-    high: float | None
     mean_relative: float | None
+    relative_interval: Ends | None
+    certainty: Certainty | None
+    bootstrap: Ends | None
+    over_models: Ends | None
     reason: str
-    seed_sd: float | None
-    seed_df: int
+    noise: Noise | None
+    seeds_needed: SeedsNeeded | None
     cells: tuple[CellGap, ...]
 
+    @property
+    def low(self) -> float | None:
+        """Lower end of the interval of the mean."""
+        return self.certainty.low if self.certainty is not None else None
 
-def summarise(recipe: str, gaps: Sequence[Gap], unpaired: Sequence[Unpaired]) -> GapSummary:
-    """Summary of the gaps of one recipe among all."""
-    mine = [gap for gap in gaps if gap.recipe == recipe]
-    groups: dict[tuple[int, int, str], list[Gap]] = defaultdict(list)
-    for gap in mine:
-        groups[gap.N, gap.tokens, gap.cell].append(gap)
-    cells = [groups[key] for key in sorted(groups)]
-    noise = pooled_noise([np.array([gap.gap for gap in cell]) for cell in cells])
-    means = model_means({(cell[0].cell, cell[0].tokens): seed_mean(cell) for cell in cells})
-    relative = model_means({(cell[0].cell, cell[0].tokens): seed_percent(cell) for cell in cells})
-    low, high = interval_of_mean(means) or (None, None)
+    @property
+    def high(self) -> float | None:
+        """Upper end of the interval of the mean."""
+        return self.certainty.high if self.certainty is not None else None
+
+
+def summarise(
+    recipe: str,
+    gaps: Sequence[Gap],
+    unpaired: Sequence[Unpaired],
+    *,
+    level: float = LEVEL,
+    margin: float = MARGIN,
+) -> GapSummary:
+    """Summary of the gaps of one recipe among all.
+
+    Args:
+        recipe: Its name.
+        gaps: Of any recipes.
+        unpaired: Of any recipes.
+        level: Of intervals and tests.
+        margin: Nats per token within which a gap counts as none.
+    """
+    mine = sorted((gap for gap in gaps if gap.recipe == recipe), key=_place)
+    lone = [one for one in unpaired if one.recipe == recipe]
+    cells = cell_gaps(mine, level=level, margin=margin)
+    groups = list(clusters(gap_values(mine)).values())
+    mean = mean_of_groups(groups) if groups else None
+    sure = None if mean is None else certainty_of(mean, groups, level=level, margin=margin)
+    shares = list(clusters(percent_values(mine)).values())
+    percent = mean_of_groups(shares) if shares else None
+    share = None if percent is None else certainty_of(percent, shares, level=level)
     return GapSummary(
         recipe=recipe,
-        n_models=len(means),
+        n_models=len(groups),
         n_cells=len(cells),
         n_pairs=len(mine),
-        n_unpaired=sum(lone.recipe == recipe for lone in unpaired),
+        n_unpaired=len(lone),
+        n_diverged=sum(one.reason is Missing.DIVERGED for one in lone),
         n_bf16_wins=sum(gap.bf16_wins for gap in mine),
-        mean=float(means.mean()) if cells else None,
-        low=low,
-        high=high,
-        mean_relative=float(relative.mean()) if cells else None,
-        reason=NO_INTERVAL.get(len(means), ""),
-        seed_sd=noise[0] if noise is not None else None,
-        seed_df=noise[1] if noise is not None else 0,
-        cells=tuple(_cell(cell, noise) for cell in cells),
+        mean=None if mean is None else mean.value,
+        mean_relative=percent.value if percent is not None else None,
+        relative_interval=None if share is None else (share.low, share.high),
+        certainty=sure,
+        bootstrap=bootstrap_interval(groups, level) if groups else None,
+        over_models=t_interval(_means(groups), level),
+        reason=_reason(mean, sure),
+        noise=noise(mine, level),
+        seeds_needed=None if mean is None else _seeds_needed(mean, sure, groups),
+        cells=cells,
     )
 
 
-def seed_mean(cell: Sequence[Gap]) -> float:
-    """Mean gap of a cell over its seeds, nats per token."""
-    return float(np.mean([gap.gap for gap in cell]))
+def certainty_of(
+    mean: Mean, groups: Sequence[Array], *, level: float, margin: float = MARGIN
+) -> Certainty | None:
+    """Over seeds where there are repeats enough, else over models; None where neither can be.
+
+    Args:
+        mean: Of the groups.
+        groups: By model, one value for each seed.
+        level: Of intervals and tests.
+        margin: Nats per token within which a gap counts as none.
+    """
+    if mean.se is not None and mean.df >= LEAST_DF:
+        se, df, basis = mean.se, mean.df, Basis.SEEDS
+    elif len(groups) > 1:
+        means = _means(groups)
+        se, df = float(means.std(ddof=1)) / sqrt(len(means)), len(means) - 1
+        basis = Basis.MODELS
+    else:
+        return None
+    return certainty(mean.value, se, df, basis=basis, level=level, margin=margin)
 
 
-def seed_percent(cell: Sequence[Gap]) -> float:
-    """Mean gap of a cell over its seeds, percent of the baseline's loss."""
-    return float(np.mean([gap.relative for gap in cell]))
+def _place(gap: Gap) -> tuple[int, str, int, int, str]:
+    return gap.N, gap.cell, gap.tokens, gap.seed, gap.run_id
 
 
-def model_means(values: Mapping[tuple[str, int], float]) -> Array:
-    """Mean over the horizons of each model, from values by (`Gap.cell`, tokens)."""
-    horizons: dict[str, list[float]] = defaultdict(list)
-    for (model, _), value in values.items():
-        horizons[model].append(value)
-    return np.array([np.mean(values) for values in horizons.values()])
+def _means(groups: Sequence[Array]) -> Array:
+    return np.array([group.mean() for group in groups])
 
 
-def _cell(cell: Sequence[Gap], noise: tuple[float, int] | None) -> CellGap:
-    mean = seed_mean(cell)
-    se = noise[0] / sqrt(len(cell)) if noise is not None else None
-    half = t_half_width(se, noise[1]) if noise is not None and se is not None else None
-    return CellGap(
-        model=cell[0].model,
-        N=cell[0].N,
-        tokens=cell[0].tokens,
-        n_seeds=len(cell),
-        mean=mean,
-        se=se,
-        low=mean - half if half is not None else None,
-        high=mean + half if half is not None else None,
+def _reason(mean: Mean | None, sure: Certainty | None) -> str:
+    if mean is None:
+        return "no pair"
+    if sure is not None and sure.basis is Basis.SEEDS:
+        return ""
+    few = "one seed" if mean.df == 0 else "a single repeated seed"
+    return f"{few}: " + ("the interval is over models" if sure else "no interval from one model")
+
+
+def _seeds_needed(
+    mean: Mean, sure: Certainty | None, groups: Sequence[Array]
+) -> SeedsNeeded | None:
+    if mean.sd is None or sure is None or sure.basis is not Basis.SEEDS:
+        return None
+    models, quarter = len(groups), (sure.high - sure.low) / 4
+    return SeedsNeeded(
+        present=min(map(len, groups)),
+        to_resolve=pairs_needed(mean.sd, mean.value, sure.level, groups=models),
+        to_halve=pairs_for_half_width(mean.sd, quarter, sure.level, groups=models),
     )

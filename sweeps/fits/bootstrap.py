@@ -1,21 +1,27 @@
-"""Bootstrap: refits of a law to clusters drawn with replacement, all in one batch.
+"""Bootstrap: refits of a model to clusters drawn with replacement, in batches.
 
 A resample is a vector of weights: how often each cluster (by default an (N, D) cell with all its
-seeds) was drawn. Every refit starts at the optimum of the data and follows the same batched LM. A
-resample that does not hold as many cells as the law has constants, or fewer than 3 sizes or token
-counts, determines no law and is drawn again. Fits of two recipes on the same cells with one seed
-see the same resamples, so their draws may be combined row by row.
+seeds and arms) was drawn. Every refit starts at the optimum of the data and follows the same LM.
+Fits of two recipes on the same cells with one seed see the same resamples, so their draws may be
+combined row by row.
+
+A resample is drawn again if its rows leave open what all rows determine. With u_i the rows of an
+orthonormal basis of the columns of the Jacobian at the optimum,
+
+    information kept = smallest eigenvalue of the sum of u_i u_i' over the rows drawn     0 to 1
+
+It is 0, but for rounding, where a whole arm, the third size or the third token count is missing.
+
+Batches have one size everywhere and one thread, which takes a fraction of a second for thousands of
+refits: the draws do not depend on the machine's number of cores.
 
 At a nominal 95 % the percentile intervals of constants and predictions covered the truth in 0.89 to
 0.99 of simulated grids of 10 to 24 cells with 0.2 % noise; below 15 cells expect about 0.9.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.fits.identifiability import MIN_LEVELS
 from sweeps.fits.points import Points
 from sweeps.fits.search import Optimum, polish
 from sweeps.fits.target import Target
@@ -32,6 +38,12 @@ MAX_STEPS = 1000
 """Few resamples take more than 50; those that end on E = 0 or a flat valley take hundreds."""
 
 REDRAWS = 20
+
+LEAST_KEPT = 1e-6
+"""Information that a resample keeps at least: far above rounding, far below any real resample."""
+
+OPEN = 1e-9
+"""Directions of theta that not even all rows determine, by singular values of the Jacobian."""
 
 
 def bootstrap(
@@ -50,9 +62,10 @@ def bootstrap(
         theta of shape (rows, p); rows is below `resamples` only if so few resamples determine the
         law that `REDRAWS` rounds did not fill the rest.
     """
-    constants = len(optimum.theta)
-    weights = draw_weights(points, constants=constants, resamples=resamples, seed=seed)
+    jacobian = target.jacobian(optimum.theta)[:, ~target.bounds.held]
+    weights = draw_weights(points.cluster, jacobian, resamples=resamples, seed=seed)
     size = max(1, BATCH_ELEMENTS // len(points))
+
     parts = [
         polish(
             target,
@@ -64,35 +77,49 @@ def bootstrap(
         )[0]
         for part in (weights[row : row + size] for row in range(0, len(weights), size))
     ]
-    return np.concatenate(parts) if parts else np.empty((0, constants))
+    return np.concatenate(parts) if parts else np.empty((0, len(optimum.theta)))
 
 
-def draw_weights(points: Points, *, constants: int, resamples: int, seed: int) -> Array:
-    """How often each row was drawn, shape (rows, n); only resamples that determine the law."""
+def draw_weights(cluster: NDArray[np.intp], jacobian: Array, *, resamples: int, seed: int) -> Array:
+    """How often each row was drawn; only resamples that determine what all rows determine.
+
+    Args:
+        cluster: Index of what is drawn whole, from 0, shape (n,).
+        jacobian: Of the residuals at the optimum, by what is free to move, shape (n, p).
+        resamples: Draws asked for.
+        seed: Of the draws.
+
+    Returns:
+        Shape (rows, n); rows may be below `resamples`, as in `bootstrap`.
+    """
     random = np.random.default_rng(seed)
-    clusters = points.n_clusters
+    clusters = int(cluster.max(initial=-1)) + 1
+    information = _information(cluster, clusters, jacobian)
     kept: list[Array] = []
     missing = resamples
     for _ in range(REDRAWS):
         counts = random.multinomial(clusters, np.full(clusters, 1 / clusters), size=missing)
-        weights = counts[:, points.cluster].astype(np.float64)
-        kept.append(weights[_determines(points, weights, constants)])
+        determined = _determined(counts, information)
+        kept.append(counts[determined][:, cluster].astype(np.float64))
         missing -= len(kept[-1])
         if not missing:
             break
     return np.concatenate(kept)
 
 
-def _determines(points: Points, weights: Array, constants: int) -> NDArray[np.bool_]:
-    present = weights > 0
-    enough: NDArray[np.bool_] = _levels(points.cell, present) >= constants
-    for axis in (points.N, points.D):
-        enough &= _levels(axis, present) >= MIN_LEVELS
+def _information(cluster: NDArray[np.intp], clusters: int, jacobian: Array) -> Array:
+    """Sum of u u' over the rows of each cluster, shape (clusters, r, r)."""
+    lengths = np.linalg.norm(jacobian, axis=0)
+    columns = jacobian / np.where(lengths > 0, lengths, 1.0)
+    basis, singular, _ = np.linalg.svd(columns, full_matrices=False)
+    basis = basis[:, singular > OPEN * singular[0]]
+    found = np.zeros((clusters, basis.shape[1], basis.shape[1]))
+    np.add.at(found, cluster, basis[:, :, None] * basis[:, None, :])
+    return found
+
+
+def _determined(counts: NDArray[np.intp], information: Array) -> NDArray[np.bool_]:
+    present = (counts > 0).astype(np.float64)
+    kept = np.tensordot(present, information, axes=1)
+    enough: NDArray[np.bool_] = np.linalg.eigvalsh(kept)[:, 0] > LEAST_KEPT
     return enough
-
-
-def _levels(axis: NDArray[Any], present: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """How many distinct values of the axis each resample holds."""
-    columns = [present[:, axis == value].any(axis=1) for value in np.unique(axis)]
-    levels: NDArray[np.intp] = np.sum(columns, axis=0)
-    return levels

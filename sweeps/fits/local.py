@@ -1,88 +1,131 @@
-"""The local power fit: what a design too small for five constants still says, inside its range.
+"""Fits by least squares with Student t: what a design too small for a law still says in its range.
 
-    ln L = ln L0 - a (ln N - ln N0) - b (ln D - ln D0)
+    local power      ln L = ln L0 - a (ln N - ln N0) - b (ln D - ln D0)
+    ladder           ln L = ln L0 - c (ln C - ln C0)                       where D/N is one
 
-Ordinary least squares on cell means of ln L, so repeated seeds do not count as new cells. Intervals
-are Student t with n_cells - 3 degrees of freedom, exact for normal errors; the draws behind the
-bands are theta + s R^-1 z sqrt(df / chi2), i.e. multivariate t. Curvature that the form leaves out
-lands in s and widens the intervals along an axis of three or more levels; along one of two levels
-it cannot be seen, and the line between them is an assumption.
+What is independent, and so how wide the intervals are, is decided in `lines`. Outside the range of
+the data nothing is said.
 """
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sweeps.fits.identifiability import Design
+from sweeps.fits.lines import Cells, Lines, cells_of, least_squares, means, split_plane
+from sweeps.fits.outliers import robust_noise
 from sweeps.fits.points import Points
 from sweeps.fits.result import Estimate, Fit, Method, Samples, Solution, Status
 from sweeps.intervals import t_half_width
-from sweeps.laws.chinchilla import Chinchilla
-from sweeps.laws.law import Array, at, loss
+from sweeps.laws.ladder import Ladder
+from sweeps.laws.law import At, Law
 from sweeps.laws.local_power import LocalPower
+from sweeps.wording import listed, plural
 
 
-def fit_local(points: Points, design: Design, *, recipe: str, resamples: int, seed: int) -> Fit:
-    """Fits the local power law; the design must have at least 5 cells and rank 3."""
-    sizes, data, means = _cell_means(points)
-    where = at(sizes, data)
-    law = LocalPower.about(where)
-    columns = law.jacobian(np.zeros(3), where)
-    theta, _, _, singular = np.linalg.lstsq(columns, means, rcond=None)
-    residuals = columns @ theta - means
-    df = len(means) - len(theta)
-    covariance = float(residuals @ residuals) / df * np.linalg.inv(columns.T @ columns)
-    half = t_half_width(1.0, df) * np.sqrt(np.diag(covariance))
-    ends = np.stack([theta, theta - half, theta + half])
-    solution = Solution(
+def fit_local(bare: Fit, points: Points, design: Design, asked: Law) -> Fit:
+    """Fits the local power law; the design must have at least 5 cells, rank 3, no obstacle."""
+    cells = cells_of(points)
+    law = LocalPower.about(cells.where)
+    if cells.n_units == len(cells.mean):
+        lines = least_squares(law, cells.where, cells.mean, bare.settings)
+        basis = f"from {plural(design.n_cells, 'cell')}"
+    else:
+        lines = split_plane(law, cells, bare.settings)
+        basis = (
+            f"from {plural(design.n_cells, 'cell')} of {plural(cells.n_units, 'model size')}; "
+            "token counts of one run share its trunk, so L0 and a are judged between the sizes "
+            f"({lines.df[0]:.3g} and {lines.df[1]:.3g} degrees of freedom) and b over their "
+            f"slopes ({lines.df[2]:.3g})"
+        )
+    why = "; ".join(design.reasons)
+    estimates = _estimates(law, lines)
+    place = f"N0 = {np.exp(law.x0):.3g}, D0 = {np.exp(law.y0):.3g}"
+    return replace(
+        bare,
+        status=Status.INSIDE_ONLY,
+        estimates=(*refused(asked, why), *estimates) if why else estimates,
+        verdict=(
+            *_missing(asked, why),
+            f"{law.formula} about {place}: {_told(estimates)}, 95 % t intervals {basis}.",
+            "It predicts inside the data range alone; nothing is said beyond it.",
+            *(
+                f"With two {what} nothing checks the power law between them."
+                for what, levels in (("sizes", design.n_sizes), ("token counts", design.n_tokens))
+                if levels == 2
+            ),
+        ),
+        solution=_solution(law, points, cells, lines),
+    )
+
+
+def fit_ladder(bare: Fit, points: Points, design: Design, asked: Law) -> Fit:
+    """Fits a power of C along one ratio D/N, to the means of what is independent."""
+    cells = cells_of(points)
+    where = At(
+        N=np.exp(means(cells.unit, np.log(cells.where.N))),
+        D=np.exp(means(cells.unit, np.log(cells.where.D))),
+        arm=np.zeros(cells.n_units, dtype=np.intp),
+    )
+    law = Ladder.about(where)
+    lines = least_squares(law, where, means(cells.unit, cells.mean), bare.settings)
+    why = "; ".join(design.reasons)
+    estimates = _estimates(law, lines)
+    C0 = np.exp(law.x0 + law.y0 + np.log(6))
+    return replace(
+        bare,
+        status=Status.INSIDE_ONLY,
+        estimates=(*refused(asked, why), *estimates) if why else estimates,
+        verdict=(
+            *_missing(asked, why),
+            f"Along this ladder, D/N about {np.exp(law.y0 - law.x0):.3g}, {law.formula} about "
+            f"C0 = {C0:.3g}: {_told(estimates)}, 95 % t intervals from "
+            f"{plural(cells.n_units, 'cell')}.",
+            "It predicts on the ladder between its ends alone; of another ratio D/N, of a floor "
+            "and of effective parameters or data nothing is said.",
+        ),
+        solution=_solution(law, points, cells, lines),
+    )
+
+
+def refused(law: Law, reason: str) -> tuple[Estimate, ...]:
+    """The constants of a law, none of them identified."""
+    return tuple(Estimate(name=name, reason=reason) for name in law.parameters)
+
+
+def _missing(asked: Law, why: str) -> tuple[str, ...]:
+    """What is refused; nothing where this law was asked for by name."""
+    return (f"{listed(asked.parameters)} are not identified: {why}.",) if why else ()
+
+
+def _solution(law: Law, points: Points, cells: Cells, lines: Lines) -> Solution:
+    residuals = law.log_loss(lines.theta, cells.where) - cells.mean
+    of_rows = law.log_loss(lines.theta, points.where) - np.log(points.loss)
+    singular = np.linalg.svd(law.jacobian(lines.theta, cells.where), compute_uv=False)
+    return Solution(
         law=law,
-        theta=tuple(theta.tolist()),
-        samples=Samples.of(_draws(theta, covariance, df, resamples, seed)),
-        covariance=tuple(tuple(row) for row in covariance.tolist()),
+        theta=tuple(lines.theta.tolist()),
+        samples=Samples.of(lines.draws),
+        covariance=tuple(tuple(row) for row in lines.covariance.tolist()),
         method=Method.STUDENT_T,
         delta=None,
         objective=float(residuals @ residuals) / 2,
         rms=float(np.sqrt(np.mean(residuals**2))),
+        noise=robust_noise(of_rows, len(lines.theta)),
+        degrees=max(1, int(lines.df.min())),
+        gradient=0.0,
         condition=float(singular[0] / singular[-1]),
     )
-    return Fit(
-        recipe=recipe,
-        status=Status.INSIDE_ONLY,
-        estimates=(*_refused(design), *_estimates(law, ends)),
-        verdict=_verdict(law, design, ends),
-        solution=solution,
-        n_points=design.n_points,
-        n_cells=design.n_cells,
-        N_range=(float(sizes.min()), float(sizes.max())),
-        D_range=(float(data.min()), float(data.max())),
-        seed=seed,
-        input_hash=points.digest,
+
+
+def _estimates(law: Law, lines: Lines) -> tuple[Estimate, ...]:
+    half = np.array(
+        [
+            t_half_width(float(np.sqrt(v)), df)
+            for v, df in zip(np.diag(lines.covariance), lines.df, strict=True)
+        ]
     )
-
-
-def _cell_means(points: Points) -> tuple[Array, Array, Array]:
-    _, first, count = np.unique(points.cell, return_index=True, return_counts=True)
-    sums = np.bincount(points.cell, weights=np.log(points.loss))
-    return points.N[first], points.D[first], sums / count
-
-
-def _draws(theta: NDArray[Any], covariance: NDArray[Any], df: int, count: int, seed: int) -> Array:
-    random = np.random.default_rng(seed)
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0))
-    normal = random.standard_normal((count, len(theta))) @ root.T
-    widening = np.sqrt(df / random.chisquare(df, size=(count, 1)))
-    draws: Array = theta + normal * widening
-    return draws
-
-
-def _refused(design: Design) -> tuple[Estimate, ...]:
-    reason = "; ".join(design.reasons)
-    return tuple(Estimate(name=name, reason=reason) for name in Chinchilla.parameters)
-
-
-def _estimates(law: LocalPower, ends: Array) -> tuple[Estimate, ...]:
+    ends = np.stack([lines.theta, lines.theta - half, lines.theta + half])
     values, lows, highs = law.constants(ends).tolist()
     return tuple(
         Estimate(name=name, value=value, low=low, high=high, identified=True)
@@ -90,20 +133,10 @@ def _estimates(law: LocalPower, ends: Array) -> tuple[Estimate, ...]:
     )
 
 
-def _verdict(law: LocalPower, design: Design, ends: Array) -> tuple[str, ...]:
-    center, low, high = loss(law, ends * [1, 0, 0], at(np.exp(law.x0), np.exp(law.y0))).ravel()
-    (_, a, b), (_, a_low, b_low), (_, a_high, b_high) = ends.tolist()
-    return (
-        f"E, A, B, alpha, beta are not identified: {'; '.join(design.reasons)}.",
-        f"In their place {law.formula} about N0 = {np.exp(law.x0):.3g}, D0 = {np.exp(law.y0):.3g}: "
-        f"L0 = {center:.4f} ({low:.4f} to {high:.4f}) nats per token, a = {a:.4f} "
-        f"({a_low:.4f} to {a_high:.4f}), b = {b:.4f} ({b_low:.4f} to {b_high:.4f}), 95 % t "
-        f"intervals from {design.n_cells} cells, counted as independent although the token counts "
-        "of one model share a run.",
-        "It predicts inside the data range alone; nothing is said beyond it.",
-        *(
-            f"With two {what} nothing checks the power law between them."
-            for what, levels in (("sizes", design.n_sizes), ("token counts", design.n_tokens))
-            if levels == 2
-        ),
+def _told(estimates: tuple[Estimate, ...]) -> str:
+    """`L0 = 2.5000 (2.4000 to 2.6000) nats per token, a = ...`."""
+    return ", ".join(
+        f"{one.name} = {one.value:.4f} ({one.low:.4f} to {one.high:.4f})"
+        + (" nats per token" if one.name == "L0" else "")
+        for one in estimates
     )

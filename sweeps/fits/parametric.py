@@ -1,150 +1,134 @@
-"""The fit of a law with constants: optimum, cell bootstrap, and which constants stand by themselves.
+"""The fit of a law with constants: optimum, draws, what stands, and all that is told beside it.
 
-A constant is identified if the search did not end on a bound, the Jacobian at the optimum has a
-condition number of at most 1e4 (columns at unit length), and its 95 % interval neither reaches a
-bound of the search nor spans more than a factor of 10. Where a bound was hit or the condition is
-worse, no constant stands apart. Without the constants of its shape (E, alpha and beta in the
-Chinchilla law, where A and B only set scales) the law predicts inside the data range alone.
+Intervals are percentiles of the cluster bootstrap, widened for the constants fitted (`widening`).
 """
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from sweeps.fits.bootstrap import CAUTIOUS_CELLS, bootstrap
+from sweeps.fits.compare import Compared, Searched, search
+from sweeps.fits.constants import condition, estimates, refit, status_of
+from sweeps.fits.forms import part
 from sweeps.fits.identifiability import Design
+from sweeps.fits.local import refused
+from sweeps.fits.outliers import outliers, robust_noise
 from sweeps.fits.points import Points
-from sweeps.fits.result import QUANTILES, Estimate, Fit, Method, Samples, Solution, Status
-from sweeps.fits.search import Optimum, optimize
-from sweeps.fits.target import Target, loss_target
-from sweeps.laws.law import Array, Law
+from sweeps.fits.profile import profiles
+from sweeps.fits.result import Alternative, Fit, Method, Samples, Solution, Status
+from sweeps.fits.settings import Settings
+from sweeps.fits.verdict import bare_verdict, law_verdict
+from sweeps.fits.widening import widened, widening
+from sweeps.laws.law import Array
 
-MAX_CONDITION = 1e4
-MAX_SPAN = 10.0
 SAME_OBJECTIVE = 1e-6
 
 
 def fit_law(
-    law: Law,
-    points: Points,
-    design: Design,
-    *,
-    recipe: str,
-    delta: float | None,
-    resamples: int,
-    seed: int,
+    bare: Fit, chosen: Compared, rivals: Sequence[Compared], points: Points, design: Design
 ) -> Fit:
-    """Fits a law to a design that can carry it."""
-    target = loss_target(law, points)
-    optimum = optimize(target, law.starts(points.where, points.loss), delta=delta)
-    draws = bootstrap(target, points, optimum, resamples=resamples, seed=seed)
-    solution = _solution(law, target, optimum, draws)
-    tied = _tied(solution)
-    estimates = _estimates(law, target, optimum, draws, tied)
-    lacking = [item.name for item in estimates if not item.identified]
-    status = Status.INSIDE_ONLY if set(lacking) & set(law.shape) else Status.IDENTIFIED
-    return Fit(
-        recipe=recipe,
-        status=status,
-        estimates=estimates,
-        verdict=_verdict(design, solution, estimates, status),
+    """The fit of a form to a design that can carry it.
+
+    Args:
+        bare: What is known of the points before.
+        chosen: The form, its optimum and its criteria.
+        rivals: The other forms that were tried.
+        points: What was fitted.
+        design: Of the points, for this form.
+    """
+    found, settings = chosen.searched, bare.settings
+    draws = drawn(found, points, settings)
+    constants = estimates(found, draws)
+    solution = _solution(found, points, draws)
+    far = outliers(points, found.target.residuals(found.optimum.theta), solution.noise)
+    told = replace(
+        bare,
+        status=status_of(found.law, constants),
+        estimates=constants,
         solution=solution,
-        n_points=design.n_points,
-        n_cells=design.n_cells,
-        N_range=(float(points.N.min()), float(points.N.max())),
-        D_range=(float(points.D.min()), float(points.D.max())),
-        seed=seed,
-        input_hash=points.digest,
+        criteria=chosen.criteria,
+        rivals=tuple(one.criteria for one in rivals),
+        alternatives=_alternatives(chosen, rivals),
+        outliers=far,
+        without_outliers=(
+            refit(_without(found, points, {one.row for one in far}, settings)) if far else ()
+        ),
+        profiles=profiles(found, points) if points.n_clusters < CAUTIOUS_CELLS else (),
     )
+    return replace(told, verdict=law_verdict(told, design))
 
 
-def jacobian_condition(jacobian: Array) -> float:
-    """Condition number with columns at unit length; infinite if a column vanishes."""
-    lengths = np.linalg.norm(jacobian, axis=0)
-    if lengths.min() == 0:
-        return float("inf")
-    values = np.linalg.svd(jacobian / lengths, compute_uv=False)
-    return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
+def drawn(found: Searched, points: Points, settings: Settings) -> Array:
+    """Draws of theta behind the intervals, shape (rows, p)."""
+    draws = bootstrap(
+        found.target, points, found.optimum, resamples=settings.resamples, seed=settings.seed
+    )
+    factor = widening(points, found.spent)
+    return widened(draws, found.optimum.theta, found.target.bounds, factor)
 
 
-def _solution(law: Law, target: Target, optimum: Optimum, draws: Array) -> Solution:
-    residuals = target.residuals(optimum.theta)
+def fit_bare(bare: Fit, chosen: Compared, points: Points, design: Design) -> Fit:
+    """The optimum of a form that was asked for by name where the design carries no interval."""
+    found = chosen.searched
+    told = replace(
+        bare,
+        status=Status.NOT_IDENTIFIED,
+        estimates=refused(found.law, "; ".join(design.reasons)),
+        solution=_solution(found, points, np.empty((0, len(found.optimum.theta)))),
+        criteria=chosen.criteria,
+    )
+    values = found.law.constants(found.optimum.theta)
+    return replace(told, verdict=bare_verdict(told, design, values))
+
+
+def _solution(found: Searched, points: Points, draws: Array) -> Solution:
+    target, optimum = found.target, found.optimum
+    residuals, jacobian = target.residuals(optimum.theta), target.jacobian(optimum.theta)
+    free = ~target.bounds.held
     hit = target.bounds.hit(optimum.theta)
     best, others = optimum.objectives[0], optimum.objectives[1:]
     apart = [value for value in others if value > best * (1 + SAME_OBJECTIVE)]
-    covariance = np.atleast_2d(np.cov(draws, rowvar=False))
+    covariance = np.atleast_2d(np.cov(draws, rowvar=False)) if len(draws) > 1 else np.empty((0, 0))
     return Solution(
-        law=law,
+        law=found.law,
         theta=tuple(optimum.theta.tolist()),
         samples=Samples.of(draws),
         covariance=tuple(tuple(row) for row in covariance.tolist()),
-        method=Method.CELL_BOOTSTRAP,
-        delta=optimum.delta,
+        method=Method.BOOTSTRAP if len(draws) else Method.NONE,
+        delta=optimum.delta if np.isfinite(optimum.delta) else None,
         objective=optimum.objective,
         rms=float(np.sqrt(np.mean(residuals**2))),
-        condition=jacobian_condition(target.jacobian(optimum.theta)),
-        bounds_hit=tuple(name for name, on in zip(law.parameters, hit, strict=True) if on),
+        noise=robust_noise(residuals, found.n_free),
+        degrees=max(1, points.n_clusters - found.spent),
+        gradient=_gradient(jacobian[:, free & ~hit], residuals, optimum.delta),
+        condition=condition(jacobian[:, free]),
+        bounds_hit=tuple(name for name, on in zip(found.law.parameters, hit, strict=True) if on),
         starts=len(optimum.objectives),
         starts_agreeing=len(optimum.objectives) - len(apart),
         basin_ratio=apart[0] / best if apart and best > 0 else None,
     )
 
 
-def _tied(solution: Solution) -> str:
-    """Why no constant stands by itself; empty if they may."""
-    if solution.bounds_hit:
-        names = ", ".join(solution.bounds_hit)
-        return f"the search ended on a bound of {names}"
-    if solution.condition > MAX_CONDITION:
-        return f"the constants trade against each other (condition {solution.condition:.0e})"
-    return ""
+def _gradient(jacobian: Array, residuals: Array, delta: float) -> float:
+    """Largest |sum clip(r) J| over sum |clip(r) J|, over the columns; 0 at an exact optimum."""
+    pulls = np.clip(residuals, -delta, delta)[:, None] * jacobian
+    whole = np.abs(pulls).sum(axis=0)
+    return float((np.abs(pulls.sum(axis=0)) / np.where(whole > 0, whole, 1.0)).max(initial=0.0))
 
 
-def _estimates(
-    law: Law, target: Target, optimum: Optimum, draws: Array, tied: str
-) -> tuple[Estimate, ...]:
-    if tied:
-        return tuple(Estimate(name=name, reason=tied) for name in law.parameters)
-    values = law.constants(optimum.theta)
-    lows, highs = np.quantile(law.constants(draws), QUANTILES, axis=0)
-    # An interval reaches a bound when more than its tail share of the draws ended there.
-    reaching = target.bounds.hit(draws).mean(axis=0) >= QUANTILES[0]
-    columns = (array.tolist() for array in (values, lows, highs, reaching))
-    return tuple(_estimate(*row) for row in zip(law.parameters, *columns, strict=True))
+def _without(found: Searched, points: Points, rows: set[int], settings: Settings) -> Searched:
+    kept = part(points, ~np.isin(points.row, list(rows)))
+    return search(found.law, kept, settings, found.optimum.delta)
 
 
-def _estimate(name: str, value: float, low: float, high: float, reaches_bound: bool) -> Estimate:
-    if reaches_bound:
-        return Estimate(name=name, reason="its interval reaches a bound of the search")
-    if high > MAX_SPAN * low:
-        span = f"its 95 % interval spans {low:.3g} to {high:.3g}"
-        return Estimate(name=name, reason=f"{span}, more than a factor of {MAX_SPAN:.0f}")
-    return Estimate(name=name, value=value, low=low, high=high, identified=True)
-
-
-def _verdict(
-    design: Design, solution: Solution, estimates: tuple[Estimate, ...], status: Status
-) -> tuple[str, ...]:
-    lines = [
-        f"{item.name} is not identified: {item.reason}."
-        for item in estimates
-        if not item.identified
-    ]
-    if tied := _tied(solution):
-        lines = [f"E, A, B, alpha, beta are not identified: {tied}."]
-    if not lines:
-        lines.append(
-            f"All five constants are identified from {design.n_cells} cells; they are strongly "
-            "correlated, so prefer predictions and gaps to single constants."
-        )
-    if status is Status.INSIDE_ONLY:
-        lines.append("The law predicts inside the data range alone; nothing is said beyond it.")
-    if design.n_cells < CAUTIOUS_CELLS:
-        lines.append(
-            f"With {design.n_cells} cells, fewer than {CAUTIOUS_CELLS}, the 95 % intervals cover "
-            "about 90 %."
-        )
-    if solution.starts_agreeing < solution.starts:
-        lines.append(
-            f"{solution.starts_agreeing} of {solution.starts} starts reached the best optimum."
-        )
-    lines.append("No interval holds the error of the law's form, which grows outside the data.")
-    return tuple(lines)
+def _alternatives(chosen: Compared, rivals: Sequence[Compared]) -> tuple[Alternative, ...]:
+    """The other forms, then the chosen one without the largest size."""
+    named = [(f"the {one.criteria.law} law", one.searched) for one in rivals]
+    if chosen.without_largest is not None:
+        named.append(("without the largest size", chosen.without_largest))
+    return tuple(
+        Alternative(what=what, law=one.law, theta=tuple(one.optimum.theta.tolist()))
+        for what, one in named
+    )

@@ -7,7 +7,7 @@ N parameters, D tokens, L validation loss in nats per token.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sweeps.errors import InputError
 from sweeps.laws.law import Array, At
-from sweeps.measured import measured
-from sweeps.records import RunRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,6 +78,7 @@ def make_points(
     loss: ArrayLike,
     *,
     arms: Sequence[str] | None = None,
+    reference: str | None = None,
     groups: Sequence[str] | None = None,
 ) -> Points:
     """Points from columns.
@@ -88,11 +87,14 @@ def make_points(
         N: Parameters, shape (n,).
         D: Tokens, shape (n,).
         loss: Nats per token, shape (n,).
-        arms: Name of the arm of each row, the reference first to appear; by default one arm.
+        arms: Name of the arm of each row; by default one arm.
+        reference: Name of the arm that comes first; the others follow by name. By default arms
+            come in the order of their first rows.
         groups: Name of the bootstrap cluster of each row; by default its (N, D) cell.
 
     Raises:
-        InputError: If the lengths differ or a value is not positive and finite.
+        InputError: If the lengths differ, a value is not positive and finite, or no row is of the
+            reference.
     """
     columns = {"N": N, "D": D, "loss": loss}
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in columns.items()}
@@ -102,8 +104,11 @@ def make_points(
         bad = values[~(np.isfinite(values) & (values > 0))]
         if len(bad):
             raise InputError(f"{name} = {bad[0]}: every value must be positive and finite")
+    for name, labels in (("arms", arms), ("groups", groups)):
+        if labels is not None and len(labels) != len(arrays["loss"]):
+            raise InputError(f"{name} has {len(labels)} names for {len(arrays['loss'])} losses")
     named = ("",) * len(arrays["loss"]) if arms is None else tuple(arms)
-    names = tuple(dict.fromkeys(named)) or ("",)
+    names = _names(named, reference)
     arm = np.array([names.index(name) for name in named], dtype=np.intp)
     order = np.lexsort((arrays["loss"], arm, arrays["D"], arrays["N"]))
     sizes, data, losses = (arrays[name][order] for name in columns)
@@ -121,17 +126,14 @@ def make_points(
     )
 
 
-def recipe_points(records: Iterable[RunRecord], recipe: str) -> Points:
-    """The measured endpoints of one recipe, at the horizons asked of its runs."""
-    rows = [
-        (float(record.N), float(tokens), point.loss)
-        for record in records
-        if record.spec.recipe.name == recipe
-        for tokens in sorted(set(record.horizons))
-        if (point := measured(record, tokens)) is not None
-    ]
-    table = np.array(rows, dtype=np.float64).reshape(len(rows), 3)
-    return make_points(table[:, 0], table[:, 1], table[:, 2])
+def _names(named: Sequence[str], reference: str | None) -> tuple[str, ...]:
+    """Names of the arms, the reference first."""
+    if reference is None:
+        return tuple(dict.fromkeys(named)) or ("",)
+    if reference not in named:
+        present = ", ".join(sorted(set(named)))
+        raise InputError(f"reference = {reference}: no row is of this arm, only of {present}")
+    return (reference, *sorted(set(named) - {reference}))
 
 
 def _labels(names: Sequence[object]) -> NDArray[np.intp]:

@@ -4,11 +4,11 @@ A status says what may be read off a fit:
 
     identified      constants with intervals; predictions also outside the data
     inside only     predictions with intervals inside the data range, constants not apart
-    not identified  no law; the measured losses and the paired gaps are all there is
+    not identified  no prediction; the measured losses and the paired gaps are all there is
 
-`Samples` keeps the parameter draws behind the intervals (bootstrap resamples, or t draws for the
-local law), so that a band around any curve needs no refit. Losses are in nats per token, intervals
-are 95 %.
+Inside means between the least and the greatest N, D and D/N. `Samples` keeps the parameter draws
+behind the intervals (bootstrap resamples, or t draws of a line), so that a band around any curve
+needs no refit. Losses are in nats per token, intervals are 95 %.
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from sweeps.fits.evidence import Criteria, Excluded, Outlier
+from sweeps.fits.points import Points
+from sweeps.fits.settings import METHOD_VERSION, Settings
 from sweeps.intervals import LEVEL
 from sweeps.laws.law import Array, Law, at, loss
 
@@ -34,8 +37,9 @@ class Status(StrEnum):
 class Method(StrEnum):
     """Where the interval comes from."""
 
-    CELL_BOOTSTRAP = "percentile bootstrap over (N, D) cells"
-    STUDENT_T = "t draws from ordinary least squares on cell means"
+    BOOTSTRAP = "widened percentile bootstrap over (N, D) cells or runs"
+    STUDENT_T = "t draws from least squares on cell means"
+    NONE = "no draws: the design carries no interval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +96,14 @@ class Solution:
         samples: Draws of theta behind the intervals.
         covariance: Of the draws of theta, row by row.
         method: How the draws were made.
-        delta: Huber threshold on ln L; None for least squares.
+        delta: Huber threshold in the unit of the residuals; None for least squares.
         objective: Sum of the Huber loss over the points at the optimum (half the sum of squares
             for least squares).
-        rms: Root mean square of the residuals of ln L.
+        rms: Root mean square of the residuals.
+        noise: Their robust standard deviation, as in `outliers`.
+        degrees: Clusters less constants that could move, at least 1.
+        gradient: Largest |gradient| by a parameter that could move, over what it would be were all
+            residuals of one sign; 0 at an exact optimum.
         condition: Condition number of the Jacobian with columns of unit length.
         bounds_hit: Constants that ended on a bound of the search.
         starts: Local searches polished.
@@ -112,6 +120,9 @@ class Solution:
     delta: float | None
     objective: float
     rms: float
+    noise: float
+    degrees: int
+    gradient: float
     condition: float
     bounds_hit: tuple[str, ...] = ()
     starts: int = 1
@@ -120,34 +131,94 @@ class Solution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
-    """A law fitted to the endpoints of one recipe.
+class Alternative:
+    """Another fit that a reader might have made of the same points; only its optimum is kept.
 
     Attributes:
-        recipe: Its name.
-        status: What may be read off.
-        estimates: Constants of the Chinchilla form, then those of the law fitted in its place.
-        verdict: Sentences for people, most important first.
-        solution: The law and its draws; None when nothing could be fitted.
-        n_points: Endpoints used.
-        n_cells: Distinct (N, D) among them.
-        N_range: Smallest and largest N; None without points.
-        D_range: Smallest and largest D; None without points.
-        seed: Of the draws.
-        input_hash: First 16 hex digits of SHA-256 over the (N, D, L) used.
+        what: The other form, or the size that was left out.
+        law: The form, with its centre.
+        theta: Best parameters.
     """
 
-    recipe: str
+    what: str
+    law: Law
+    theta: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A law fitted to endpoints of one recipe, or of several that share constants.
+
+    Attributes:
+        label: What was fitted: a recipe, a group of a file.
+        status: What may be read off.
+        estimates: Constants of the form asked for, then those of a law fitted in its place.
+        verdict: Sentences for people, most important first.
+        solution: The law and its draws, none of a bare optimum; None when nothing was fitted.
+        arms: Names of the arms, the reference first.
+        n_points: Endpoints used.
+        n_cells: Distinct (N, D) among them.
+        n_clusters: What the intervals count as independent.
+        N_range: Smallest and largest N; None without points.
+        D_range: Smallest and largest D; None without points.
+        ratio_range: Smallest and largest D/N; None without points.
+        criteria: How well the form does, in the data and on sizes left out; None without a law.
+        rivals: The same of the other forms that were tried.
+        alternatives: Other forms, and the form without the largest size: the model-form spread.
+        outliers: Points more than 4 robust standard deviations off; they are fitted all the same.
+        without_outliers: The constants refitted without them; empty if there are none.
+        profiles: Profile-likelihood intervals, given where few clusters make the others short.
+        excluded: Endpoints that are not among the points, and why.
+        settings: How it was fitted.
+        method_version: Of the code that fitted it.
+        input_hash: First 16 hex digits of SHA-256 over the rows used.
+    """
+
+    label: str
     status: Status
     estimates: tuple[Estimate, ...]
     verdict: tuple[str, ...]
     solution: Solution | None
+    arms: tuple[str, ...]
     n_points: int
     n_cells: int
+    n_clusters: int
     N_range: tuple[float, float] | None
     D_range: tuple[float, float] | None
-    seed: int
+    ratio_range: tuple[float, float] | None
+    settings: Settings
     input_hash: str
+    criteria: Criteria | None = None
+    rivals: tuple[Criteria, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    outliers: tuple[Outlier, ...] = ()
+    without_outliers: tuple[Estimate, ...] = ()
+    profiles: tuple[Estimate, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
+    method_version: int = METHOD_VERSION
+
+    @classmethod
+    def unfitted(
+        cls, points: Points, *, label: str, settings: Settings, excluded: tuple[Excluded, ...]
+    ) -> "Fit":
+        """What is known of the points before any law is fitted to them."""
+        return cls(
+            label=label,
+            status=Status.NOT_IDENTIFIED,
+            estimates=(),
+            verdict=(),
+            solution=None,
+            arms=points.arms,
+            n_points=len(points),
+            n_cells=points.n_cells,
+            n_clusters=points.n_clusters,
+            N_range=_range(points.N),
+            D_range=_range(points.D),
+            ratio_range=_range(points.D / points.N),
+            settings=settings,
+            excluded=excluded,
+            input_hash=points.digest,
+        )
 
     @property
     def law_name(self) -> str:
@@ -160,7 +231,11 @@ class Fit:
             case Status.IDENTIFIED:
                 return True
             case Status.INSIDE_ONLY:
-                return _inside(N, self.N_range) and _inside(tokens, self.D_range)
+                return (
+                    _inside(N, self.N_range)
+                    and _inside(tokens, self.D_range)
+                    and _inside(tokens / N, self.ratio_range)
+                )
             case Status.NOT_IDENTIFIED:
                 return False
 
@@ -206,6 +281,10 @@ def curve(fit: Fit, N: float, tokens: Sequence[float]) -> Curve:
         low=tuple(np.minimum(low, best).tolist()),
         high=tuple(np.maximum(high, best).tolist()),
     )
+
+
+def _range(values: Array) -> tuple[float, float] | None:
+    return (float(values.min()), float(values.max())) if len(values) else None
 
 
 def _inside(value: float, bounds: tuple[float, float] | None) -> bool:

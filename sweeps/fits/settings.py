@@ -8,8 +8,9 @@ from enum import StrEnum
 
 from sweeps.errors import InputError
 from sweeps.fits.target import Residual
+from sweeps.laws.joint import Effect
 
-METHOD_VERSION = 2
+METHOD_VERSION = 3
 AUTO = "auto"
 RESAMPLES = 1000
 MIN_RESAMPLES = 100
@@ -32,6 +33,7 @@ class Settings:
         delta: Huber threshold in the unit of the residuals; None takes it from the data,
             infinite is least squares.
         residual: In which unit.
+        effects: What each arm but the first has of its own, where there are several.
         diverged: What a diverged run does.
         resamples: Draws behind the intervals.
         seed: Of the draws.
@@ -43,6 +45,7 @@ class Settings:
     law: str = AUTO
     delta: float | None = None
     residual: Residual = Residual.LOG
+    effects: tuple[Effect, ...] = (Effect.N, Effect.D)
     diverged: Diverged = Diverged.LEAVE_OUT
     resamples: int = RESAMPLES
     seed: int = 0
@@ -52,5 +55,6 @@ class Settings:
             raise InputError(f"delta = {self.delta}: the Huber threshold must be positive")
         if self.resamples < MIN_RESAMPLES:
             raise InputError(
-                f"resamples = {self.resamples}: a 95 % interval needs at least {MIN_RESAMPLES} draws"
+                f"resamples = {self.resamples}: a 95 % interval needs at least {MIN_RESAMPLES} "
+                "draws"
             )

@@ -53,13 +53,13 @@ class Chinchilla:
         """
         size, data = self._terms(theta, where)
         total = theta[..., 0, None] + size + data
-        columns = np.empty((*total.shape, 5))
-        columns[..., 0] = 1 / total
-        columns[..., 1] = size / total
-        columns[..., 2] = data / total
-        columns[..., 3] = columns[..., 1] * (self.x0 - np.log(where.N))
-        columns[..., 4] = columns[..., 2] * (self.y0 - np.log(where.D))
-        return columns
+        columns = np.empty((*total.shape[:-1], 5, total.shape[-1]))
+        columns[..., 0, :] = 1 / total
+        columns[..., 1, :] = size * columns[..., 0, :]
+        columns[..., 2, :] = data * columns[..., 0, :]
+        columns[..., 3, :] = columns[..., 1, :] * (self.x0 - np.log(where.N))
+        columns[..., 4, :] = columns[..., 2, :] * (self.y0 - np.log(where.D))
+        return np.swapaxes(columns, -1, -2)
 
     def slopes(self, theta: Array, where: At) -> tuple[Array, Array]:
         """Derivatives of ln L by ln N and by ln D: -alpha s1 and -beta s2."""

@@ -21,11 +21,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class At:
-    """Where a law is evaluated; all of shape (n,).
+    """Where a law is evaluated, of shape (n,).
 
     Attributes:
-        N: Parameters.
-        D: Tokens.
+        N: Parameters; of shape (..., n) where each theta of a batch moves them to its own places.
+        D: Tokens; likewise.
         arm: Index of the arm.
     """
 
@@ -35,7 +35,7 @@ class At:
 
     def __len__(self) -> int:
         """Places."""
-        return len(self.N)
+        return len(self.arm)
 
     @property
     def center(self) -> tuple[float, float]:

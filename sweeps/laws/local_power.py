@@ -42,11 +42,12 @@ class LocalPower:
         """Derivatives of ln L by theta, shape (..., n, 3): [1, -x, -y], whatever theta is."""
         x, y = np.log(where.N) - self.x0, np.log(where.D) - self.y0
         columns = np.stack([np.ones_like(x), -x, -y], axis=-1)
-        return np.broadcast_to(columns, (*theta.shape[:-1], *columns.shape))
+        batch = np.broadcast_shapes(theta.shape[:-1], x.shape[:-1])
+        return np.broadcast_to(columns, (*batch, *columns.shape[-2:]))
 
     def slopes(self, theta: Array, where: At) -> tuple[Array, Array]:
         """Derivatives of ln L by ln N and by ln D: -a and -b everywhere."""
-        ones = np.ones(len(where))
+        ones = np.ones_like(where.N)
         return -theta[..., 1, None] * ones, -theta[..., 2, None] * ones
 
     def constants(self, theta: Array) -> Array:

@@ -14,7 +14,9 @@ from sweeps.laws.law import Array
 GRID = np.linspace(0.02, 1.5, 17)
 
 
-def projected_starts(x: Array, y: Array, loss: Array, count: int = 3) -> Array:
+def projected_starts(
+    x: Array, y: Array, loss: Array, count: int = 3, *, is_tied: bool = False
+) -> Array:
     """Starts (E, ln A', ln B', alpha, beta), shape (count, 5).
 
     Local minima of the grid come first, then its next best nodes.
@@ -24,11 +26,14 @@ def projected_starts(x: Array, y: Array, loss: Array, count: int = 3) -> Array:
         y: ln D about the centre, shape (n,).
         loss: Nats per token, shape (n,).
         count: Starts wanted.
+        is_tied: Whether only nodes with alpha = beta are taken.
     """
-    cost = np.empty((len(GRID), len(GRID)))
-    scale = np.empty((len(GRID), len(GRID), 3))
+    cost = np.full((len(GRID), len(GRID)), np.inf)
+    scale = np.zeros((len(GRID), len(GRID), 3))
     for i, alpha in enumerate(GRID):
         for j, beta in enumerate(GRID):
+            if is_tied and i != j:
+                continue
             terms = np.stack([np.ones_like(x), np.exp(-alpha * x), np.exp(-beta * y)], axis=1)
             scale[i, j], cost[i, j] = nnls(terms / loss[:, None], np.ones_like(x))
     ranked = np.argsort(cost, axis=None, kind="stable")
@@ -46,5 +51,5 @@ def _local_minima(cost: Array) -> NDArray[np.bool_]:
     n, m = cost.shape
     steps = [(i, j) for i in range(3) for j in range(3) if (i, j) != (1, 1)]
     around = np.stack([padded[i : i + n, j : j + m] for i, j in steps])
-    lowest: NDArray[np.bool_] = cost <= around.min(axis=0)
+    lowest: NDArray[np.bool_] = np.isfinite(cost) & (cost <= around.min(axis=0))
     return lowest

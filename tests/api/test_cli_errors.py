@@ -112,7 +112,7 @@ def test_a_home_without_a_store_is_said_and_not_made(gridlaw, tmp_path, words):
     assert not (tmp_path / "home").exists()
 
 
-@pytest.mark.parametrize("verb", ["show", "gaps", "fit", "export", "report", "cancel", "retry"])
+@pytest.mark.parametrize("verb", ["show", "gaps", "fit", "report", "cancel", "retry"])
 def test_a_sweep_that_is_not_there_is_exit_1(gridlaw, finished, verb):
     said = gridlaw(verb, "nope", "--home", finished.home)
     assert (said.code, said.err) == (1, "gridlaw: there is no sweep 'nope'\n")

@@ -11,12 +11,13 @@ import pytest
 from tests.api.homes import write_spec
 
 KEYS = {
-    "plan": "cells corpus eta_seconds flops models planned_cells planned_runs reused runs sweep_id "
-    "tokens warnings",
+    "plan": "cells corpus design eta_seconds flops models planned_cells planned_runs reused runs "
+    "sweep_id tokens warnings",
     "list": "sweeps",
     "show": "runs sweep",
-    "gaps": "conventions endpoints gaps summaries sweep_id unpaired",
-    "fit": "conventions fits sweep_id",
+    "gaps": "conventions effective endpoints gaps headline level margin summaries sweep_id "
+    "unpaired",
+    "fit": "conventions file fits sweep_id",
 }
 
 
@@ -141,10 +142,10 @@ def test_a_diverged_run_is_in_the_table_and_in_the_json_as_null_with_a_tag(ask):
 
 def test_fits_say_what_cannot_be_identified(ask):
     fits = json.loads(ask("fit", "--json").out)["fits"]
-    assert fits[0]["recipe"] == "bf16"
+    assert fits[0]["label"] == "bf16"
     text = ask("fit").out
     for fit in fits:
-        assert f"Fit of {fit['recipe']}: {fit['status']}" in text
+        assert f"Fit of {fit['label']}: {fit['status']}" in text
         assert all(sentence in text for sentence in fit["verdict"])
 
 
@@ -171,3 +172,18 @@ def test_a_report_without_a_place_goes_to_the_home(ask, finished):
     place = finished.home / "reports" / finished.sweep_id / "report.html"
     assert ask("report").out == f"{place}\n"
     assert place.is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--level", "95"), "gridlaw: level = 95.0: must lie between 0.5 and 1, as in 0.95\n"),
+        (
+            ("--margin", "-1"),
+            "gridlaw: margin = -1.0: must be a positive number of nats per token\n",
+        ),
+    ],
+)
+def test_a_level_or_margin_that_is_none_is_refused_in_a_sentence(gridlaw, finished, words, said):
+    found = gridlaw("gaps", finished.sweep_id, "--home", finished.home, *words)
+    assert (found.code, found.out, found.err) == (2, "", said)

@@ -63,9 +63,9 @@ def test_a_diverged_endpoint_is_null_with_a_tag(reader, finished):
 
 
 def test_the_export_is_csv_to_be_saved_under_the_sweeps_id(reader, finished):
-    answer = reader.get("/v1/sweeps/tiny/export.csv")
+    answer = reader.get("/v1/sweeps/tiny/export/endpoints.csv")
     assert answer.headers["content-type"].startswith("text/csv")
-    assert f"{finished.sweep_id}.csv" in answer.headers["content-disposition"]
+    assert f"{finished.sweep_id}-endpoints.csv" in answer.headers["content-disposition"]
     assert len(list(csv.DictReader(io.StringIO(answer.text)))) == 12
 
 
@@ -154,3 +154,25 @@ def test_a_stored_spec_written_as_yaml_is_the_same_spec(reader, finished):
 def test_a_second_application_may_read_the_same_store(serve, finished):
     other: httpx.Client = serve(finished.home)
     assert other.get("/v1/sweeps").json()["sweeps"][0]["sweep_id"] == finished.sweep_id
+
+
+def test_gaps_are_judged_at_the_level_and_margin_that_are_asked_for(reader, finished, gridlaw):
+    path = f"/v1/sweeps/{finished.sweep_id}/gaps"
+    asked = reader.get(path, params={"level": 0.9, "margin": 0.2}).json()
+    said = gridlaw(
+        *("gaps", finished.sweep_id, "--home", finished.home),
+        *("--json", "--level", "0.9", "--margin", "0.2"),
+    )
+    assert json.loads(said.out) == asked != reader.get(path).json()
+    assert (asked["level"], asked["margin"]) == (0.9, 0.2)
+    tests = [one["certainty"]["equivalence"] for one in asked["summaries"] if one["certainty"]]
+    assert {(one["level"], one["margin"], one["verdict"]) for one in tests} == {
+        (0.9, 0.2, "within")
+    }
+
+
+@pytest.mark.parametrize("asked", [{"level": 95}, {"margin": 0}, {"level": "high"}])
+def test_a_level_or_margin_that_is_none_is_422(reader, finished, asked):
+    answer = reader.get(f"/v1/sweeps/{finished.sweep_id}/gaps", params=asked)
+    assert answer.status_code == 422
+    assert next(iter(asked)) in answer.text

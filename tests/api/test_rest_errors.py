@@ -140,7 +140,7 @@ def test_a_body_that_is_too_large_is_413(client, is_streamed):
 
 def test_what_is_not_there_is_404(client):
     assert "/v1/nope" in problem(client.get("/v1/nope"), 404)["detail"]
-    for part in ("", "/runs", "/gaps", "/fits", "/report", "/export.csv"):
+    for part in ("", "/runs", "/gaps", "/fits", "/report", "/export/endpoints.csv"):
         document = problem(client.get(f"/v1/sweeps/nope{part}"), 404)
         assert document["detail"] == "there is no sweep 'nope'"
     for wish in ("cancel", "retry"):

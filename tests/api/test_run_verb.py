@@ -27,7 +27,7 @@ def test_a_finished_sweep_is_answered_at_once_and_twice_the_same(gridlaw, busy_h
 def test_the_answer_has_the_table_the_words_and_the_places(gridlaw, busy_home):
     out = gridlaw("run", busy_home.spec_file, "--home", busy_home.home).out
     for part in (
-        "unigram entropy 3.4000",
+        "Unigram entropy of the training tokens: 3.4000",
         "+0.0500",
         "diverged",
         "bf16 has the lower loss in every one of the 4 pairs.",
@@ -65,8 +65,8 @@ def test_the_plan_is_on_standard_error_and_the_answer_alone_on_standard_output(g
     assert (
         sorted(answer)
         == (
-            "conventions endpoints fits gaps headline not_beaten places sentences sweep_id "
-            "unigram_entropy"
+            "claims conventions effective endpoints fits gaps headline not_beaten places sentences "
+            "sweep_id unigram_entropy"
         ).split()
     )
     assert "12 cells, 6 runs, 4 reused" in said.err

@@ -31,7 +31,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     out = tmp_path_factory.mktemp("results") / "new" / "folder"
     done = bench(
-        "kernels", "step", "train", "--quick", "--threads", "1", "--device", "cpu",
+        "kernels", "step", "train", "fits", "--quick", "--threads", "1", "--device", "cpu",
         "--out", str(out),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -45,7 +45,8 @@ def rows(ran: Ran, name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_each_benchmark_writes_a_file_that_says_on_what_it_ran(ran: Ran) -> None:
-    assert set(ran.files) == {"kernels-cpu.json", "step-cpu.json", "train-cpu.json"}
+    expected = {f"{name}-cpu.json" for name in ("kernels", "step", "train", "fits")}
+    assert set(ran.files) == expected
     for name, found in ran.files.items():
         assert name in ran.said
         assert found["quick"] is True

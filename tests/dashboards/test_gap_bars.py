@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import plotly.graph_objects as go
 import pytest
 
@@ -45,6 +46,27 @@ def test_several_seeds_give_their_mean_their_interval_and_a_dot_each():
     assert shown.y[0] - shown.error_y.arrayminus[0] == pytest.approx(cell.low)
     (dots,) = [trace for trace in figure.data if trace.type == "scatter"]
     assert len(dots.y) == 6
+
+
+def test_repeats_say_what_they_would_show_and_where_the_gap_lies_beside_the_margin():
+    records = sweep([UFP4], models=["small"], seeds=(0, 1, 2))
+    numbers = gap_bars(records, pair(records, margin=0.5))
+    bar = numbers.bars[0]
+    assert bar.certainty is not None
+    assert "beside a margin of 0.5: within" in bar.words
+    assert f"detects {bar.certainty.detectable:.4f} with 80 % power" in bar.words
+    (row, *_) = table(numbers).rows
+    assert row[-3:] == (bar.certainty.detectable, 0.5, "within")
+    (alone, *_) = numbers_of(finished(), finished(UFP4)).bars
+    assert "margin" not in alone.words
+
+
+def test_a_whisker_that_ends_at_zero_is_drawn_as_such():
+    records = sweep([UFP4], models=["small"], seeds=(0, 1, 2))
+    numbers = gap_bars(records, pair(records))
+    ends = replace(numbers, bars=tuple(replace(bar, low=0.0) for bar in numbers.bars))
+    (shown,) = bars_drawn(draw(ends))
+    assert list(np.array(shown.y) - shown.error_y.arrayminus) == pytest.approx([0.0, 0.0])
 
 
 def test_a_diverged_cell_is_hatched_and_says_so():

@@ -4,6 +4,7 @@ from math import log, nan
 import pytest
 
 from dashboards.how_run import models_sheet, recipes_used_sheet, settings_sheets
+from dashboards.repeats_sheet import repeats_sheet
 from dashboards.sheets import (
     Sheet,
     cells_sheet,
@@ -13,11 +14,12 @@ from dashboards.sheets import (
     runs_sheet,
     unpaired_sheet,
 )
-from dashboards.wording import MISSING, scientific
+from dashboards.wording import MISSING, interval, nats, scientific
 from kernels.formats import INT4
 from kernels.presets import PRESETS, compose
 from kernels.recipes import BF16_RECIPE, NUMERICS_VERSION, Precision, Rule
 from sweeps.answer import answer
+from sweeps.gaps import pair
 from sweeps.shapes import Experts
 from tests.dashboards.records import BUDGETS, diverged, finished, sweep
 
@@ -48,6 +50,32 @@ def test_every_row_is_as_long_as_the_heads(found):
         assert sheet.rows
         assert {len(row) for row in sheet.rows} == {len(sheet.columns)}
         assert sheet.csv.count("\r\n") >= len(sheet.rows) + 1
+
+
+def test_a_recipe_says_what_its_interval_is_over_and_where_its_gap_lies_beside_the_margin():
+    for seeds, over in (((0,), "models"), ((0, 1, 2), "seeds")):
+        summaries = pair(sweep(seeds=seeds), margin=0.5).summaries
+        sheet = recipes_sheet(summaries)
+        assert set(column(sheet, "Over")) == {over}
+        assert set(column(sheet, "Beside the margin")) == {"within ±0.5"}
+        assert column(sheet, "#95 % interval") == [
+            interval(summary.low, summary.high) for summary in summaries
+        ]
+
+
+def test_repeated_seeds_are_told_with_their_noise_and_what_more_would_show():
+    summaries = pair(sweep(seeds=(0, 1, 2))).summaries
+    sheet = repeats_sheet(summaries)
+    assert {len(row) for row in sheet.rows} == {len(sheet.columns)}
+    for row, summary in zip(sheet.rows, summaries, strict=True):
+        told = dict(zip(sheet.columns, row, strict=True))
+        assert summary.noise is not None
+        assert summary.certainty is not None
+        assert told["#Pair s.d."] == nats(summary.noise.pair_sd)
+        assert told["#Detects"] == nats(summary.certainty.detectable)
+        assert told["#Seeds"] == "3"
+        assert (told["#Runs"], told["#Degrees"]) == ("9", "6")
+    assert repeats_sheet(pair(sweep()).summaries).rows == ()
 
 
 def test_every_planned_endpoint_has_a_row(found):

@@ -5,6 +5,7 @@ of a sweep `done` of four runs (bf16; E2M1 blocks of 32 with rules; INT4 blocks 
 `gridlaw submit` of a sweep `waiting`, which asks a longer horizon of three of them.
 `homes/v0002.sql` is the same of schema 0002, numerics version 2 and training version 1: bf16, ufp4
 and fp16 with one diagnosis, and a longer horizon of the first two.
+`homes/v0003.sql` is the same of schema 0003 and training version 2: bf16, nvfp4 and mxfp8.
 The `.csv` beside each is what `gridlaw export done` printed then.
 """
 
@@ -23,8 +24,10 @@ from orchestrator.service import Service
 from orchestrator.settings import load_settings
 from orchestrator.states import Reason, State
 from orchestrator.store import Store
-from sweeps.answer import to_csv
+from sweeps.fits.settings import Settings as FitSettings
 from sweeps.runspec import TRAINING_VERSION
+from sweeps.tables.results import endpoint_table
+from sweeps.tables.table import Form, encode
 from sweeps.training import Health, Order
 from tests.orchestrator.bench import Bench
 from tests.orchestrator.values import LEASE
@@ -57,6 +60,13 @@ def second_home(tmp_path):
     (tmp_path / "second").mkdir()
     dumped("v0002", tmp_path / "second" / "gridlaw.db")
     return tmp_path / "second"
+
+
+@pytest.fixture
+def third_home(tmp_path):
+    (tmp_path / "third").mkdir()
+    dumped("v0003", tmp_path / "third" / "gridlaw.db")
+    return tmp_path / "third"
 
 
 @pytest.fixture
@@ -119,11 +129,14 @@ def test_a_recipe_that_was_written_out_is_read_whole(store):
     assert own.spec.recipe.rules == (Rule(pattern="blocks.0.mlp.*", quantize=False),)
 
 
-@pytest.mark.parametrize(("place", "version", "cells"), [("home", 1, 8), ("second_home", 2, 6)])
+@pytest.mark.parametrize(
+    ("place", "version", "cells"), [("home", 1, 8), ("second_home", 2, 6), ("third_home", 3, 6)]
+)
 def test_the_answer_is_the_one_that_was_given_then(request, place, version, cells):
     service = Service.open(load_settings({}, home=request.getfixturevalue(place)))
     try:
-        assert to_csv(service.answer("done")) == (HOMES / f"v000{version}.csv").read_text()
+        given = encode(endpoint_table(service.answer("done").rows), Form.CSV)
+        assert given == (HOMES / f"v000{version}.csv").read_bytes()
         assert service.progress("done").cells_done == cells
     finally:
         service.store.close()
@@ -179,3 +192,19 @@ def test_runs_of_the_training_before_keep_ids_curves_and_diagnoses_and_are_not_g
         assert bench.executor.launched == []
     finally:
         store.close()
+
+
+def test_a_store_without_kept_fits_gets_a_place_for_them_and_nothing_else(third_home):
+    file = third_home / "gridlaw.db"
+    tables = ("runs", "members", "sweeps", "asks", "events", "endpoints", "curves", "attempts")
+    old = {table: rows(file, table) for table in (*tables, "diagnoses")}
+    service = Service.open(load_settings({}, home=third_home))
+    try:
+        assert service.kept_fits() == ()
+        assert {table: rows(file, table) for table in old} == old
+        assert all(old.values())
+        fits = service.fits_of("done", FitSettings())
+        kept = service.keep_fits(fits, "done")
+        assert {summary.fit_id for summary in service.kept_fits()} == set(kept)
+    finally:
+        service.store.close()

@@ -50,7 +50,7 @@ def test_a_store_of_a_newer_gridlaw_is_refused_and_left_alone(engine):
     upgrade(engine)
     with writing(engine) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(StorageError, match=r"schema 9999, written by a newer Gridlaw.*up to 0003"):
+    with pytest.raises(StorageError, match=r"schema 9999, written by a newer Gridlaw.*up to 0004"):
         upgrade(engine)
     with reading(engine) as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "9999"

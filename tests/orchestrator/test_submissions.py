@@ -249,3 +249,26 @@ def test_the_spec_comes_back_as_submitted(store):
     plan = plan_of()
     store.submit(plan, START)
     assert store.spec("small") == plan.spec
+
+
+def test_the_newest_words_of_a_known_sweep_count_and_nothing_is_queued(store):
+    claim = {"name": "bounded", "statement": "gap(ufp4) < 1"}
+    first, second = plan_of(), plan_of(claims=(claim,), purpose="why")
+    store.submit(first, START)
+    finish_all(store, first)
+    assert store.submit(second, LATER).is_over
+    assert second.sweep_id == first.sweep_id
+    assert store.spec(first.sweep_id) == second.spec
+    assert [one.name for one in store.spec(first.sweep_id).claims] == ["bounded"]
+
+
+def test_a_recipe_that_is_renamed_is_called_so_by_the_spec_and_by_the_runs(store):
+    def named(name: str) -> Plan:
+        return plan_of(recipes=("bf16", {"name": name, "format": "e2m1", "rht": ["wgrad"]}))
+
+    store.submit(named("old"), START)
+    finish_all(store, named("old"))
+    store.submit(named("new"), LATER)
+    sweep_id = named("new").sweep_id
+    assert {run.spec.recipe.name for run in store.records(sweep_id)} == {"bf16", "new"}
+    assert [recipe.name for recipe in store.spec(sweep_id).all_recipes()] == ["bf16", "new"]

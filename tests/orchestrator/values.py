@@ -30,7 +30,7 @@ CORPUS = CorpusRef(
 def plan_of(
     *,
     name: str = "small",
-    recipes: tuple[str, ...] = ("bf16", "ufp4"),
+    recipes: tuple[object, ...] = ("bf16", "ufp4"),
     budgets: tuple[str, ...] = ("40960tok", "81920tok"),
     seeds: tuple[int, ...] = (0,),
     **more: Any,

@@ -11,14 +11,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from sweeps.answer import Answer, answer, to_csv, to_json
+from sweeps.answer import Answer, answer, to_json
 from sweeps.errors import InputError
 from sweeps.fits.result import Status
 from sweeps.plain import plain
 from sweeps.records import Outcome, RunRecord
+from sweeps.tables.results import endpoint_table
+from sweeps.tables.table import Form, encode
 from tests.sweeps.made_runs import UNIGRAM, made_grid, made_run, made_spec
 
 RECIPES = {"bf16": 0.0, "e2m1-ref": 0.03, "ufp4": 0.02}
+
+
+def endpoints_csv(result: Answer) -> str:
+    return encode(endpoint_table(result.rows), Form.CSV).decode()
 
 
 def noisy_grid(**changes: Any) -> list[RunRecord]:
@@ -38,7 +44,7 @@ def broken(run: RunRecord, outcome: Outcome, detail: str = "loss is nan at step 
 
 def test_a_quickstart_sized_sweep_answers_with_gaps_and_an_honest_fit() -> None:
     result = answer(noisy_grid(), resamples=200)
-    assert [fit.recipe for fit in result.fits] == ["bf16", "e2m1-ref", "ufp4"]
+    assert [fit.label for fit in result.fits] == ["bf16", "e2m1-ref", "ufp4"]
     assert {fit.status for fit in result.fits} == {Status.INSIDE_ONLY}
     means = {summary.recipe: summary.mean for summary in result.gaps.summaries}
     assert means == pytest.approx({"e2m1-ref": 0.03, "ufp4": 0.02}, abs=0.002)
@@ -83,11 +89,12 @@ def test_a_diverged_run_is_in_the_rows_the_json_the_csv_and_the_words() -> None:
     for row in lost:
         assert (row["loss"], row["loss_tag"], row["reason"]) == (None, "diverged", "diverged")
         assert row["detail"] == "loss is nan at step 9"
-    lines = list(csv.DictReader(io.StringIO(to_csv(result))))
+    lines = list(csv.DictReader(io.StringIO(endpoints_csv(result))))
     assert [line["loss"] for line in lines if line["outcome"] == "diverged"] == ["", ""]
     assert any("w112 ufp4 s0 at 4,000,000 tokens (diverged)" in line for line in result.sentences)
     assert "16 of 18 endpoints measured, 2 diverged." in result.sentences
     assert f"{runs[-1].spec.label} diverged: loss is nan at step 9." in result.sentences
+    assert any("better in 4 of 4 pairs, 2 more diverged." in line for line in result.sentences)
 
 
 def test_a_nan_loss_is_null_with_a_tag() -> None:
@@ -98,13 +105,70 @@ def test_a_nan_loss_is_null_with_a_tag() -> None:
     result = answer(runs)
     row = strict(result)["endpoints"][1]
     assert (row["loss"], row["loss_tag"], row["gap"]) == (None, "nan", None)
-    assert "nan" not in to_csv(result).lower()
+    assert "nan" not in endpoints_csv(result).lower()
+
+
+def test_one_seed_is_said_to_leave_the_noise_between_seeds_unknown() -> None:
+    said = answer(noisy_grid(), resamples=200).sentences
+    assert "Too few repeated seeds: no interval is over seeds, and no noise floor is known." in said
+
+
+def test_repeated_seeds_give_the_noise_floor_and_what_it_lets_one_see() -> None:
+    random = np.random.default_rng(0)
+    spread = iter(np.tile(np.repeat([0.001, 0.004, 0.002], 3), 3).tolist())  # by recipe
+    runs = made_grid(
+        RECIPES,
+        seeds=(0, 1, 2),
+        noise=lambda: next(spread) * float(random.normal()),
+        budgets=(10**6,),
+    )
+    result = answer(runs, resamples=200)
+    (said,) = [line for line in result.sentences if line.startswith("Noise between seeds")]
+    floors = [one.noise.pair_sd for one in result.gaps.summaries if one.noise is not None]
+    found = [one.certainty.detectable for one in result.gaps.summaries if one.certainty is not None]
+    assert f"{min(floors):.4f} to {max(floors):.4f} nats per token" in said
+    assert "with 3 seeds at each model" in said
+    assert f"{min(found):.4f} to {max(found):.4f} would be told from zero" in said
+    assert any("t interval over seeds at these 3 models" in line for line in result.sentences)
+
+
+def test_each_recipe_is_set_beside_the_margin() -> None:
+    runs = noisy_grid(seeds=(0, 1, 2))
+    said = {
+        margin: [one for one in answer(runs, margin=margin).sentences if "beside a margin" in one]
+        for margin in (0.01, 0.025, 0.1)
+    }
+    assert [line.partition("%): ")[2] for lines in said.values() for line in lines] == [
+        "above it: e2m1-ref and ufp4.",
+        "within it: ufp4; above it: e2m1-ref.",
+        "within it: e2m1-ref and ufp4.",
+    ]
+
+
+def test_the_worth_of_a_recipe_is_in_the_json_without_its_draws() -> None:
+    runs = noisy_grid(
+        widths=(32, 64, 128, 256), budgets=tuple(10**6 * 2**k for k in range(5)), seeds=(0, 1)
+    )
+    result = answer(runs, resamples=100)
+    found = {one["label"]: one for one in strict(result)["effective"]}
+    assert set(found) == {"e2m1-ref", "ufp4"}
+    for one in result.formats.effective:
+        values = found[one.label]
+        assert values["C_mult"]["value"] == one.C_mult.value is not None
+        assert one.draws is not None
+        assert "draws" not in values
+        assert "samples" not in json.dumps(values)
+
+
+def test_a_sweep_without_bf16_runs_says_nothing_of_worth() -> None:
+    runs = [run for run in noisy_grid() if not run.spec.recipe.is_bf16]
+    assert answer(runs, resamples=200).formats.effective == ()
 
 
 def test_the_csv_has_one_line_for_every_planned_endpoint() -> None:
     runs = noisy_grid()
     result = answer(runs, resamples=200)
-    lines = list(csv.DictReader(io.StringIO(to_csv(result))))
+    lines = list(csv.DictReader(io.StringIO(endpoints_csv(result))))
     assert len(lines) == sum(len(run.horizons) for run in runs) == 18
     by_key = {(line["model"], line["recipe"], line["tokens"]): line for line in lines}
     for gap in result.gaps.gaps:
@@ -210,7 +274,7 @@ def test_any_sweep_has_an_answer_in_every_form(runs: list[RunRecord]) -> None:
     result = answer(runs, resamples=200)
     assert result.sentences
     assert len(strict(result)["endpoints"]) == sum(len(run.horizons) for run in runs)
-    assert len(to_csv(result).splitlines()) == 1 + len(result.rows)
+    assert len(endpoints_csv(result).splitlines()) == 1 + len(result.rows)
 
 
 OUTCOMES = st.sampled_from(list(Outcome))

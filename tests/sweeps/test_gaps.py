@@ -1,7 +1,6 @@
 """Pairing: who is whose baseline, what is listed instead of a gap, and the summary statistics."""
 
 from dataclasses import fields, replace
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from scipy import stats
 
 from kernels.recipes import BF16_RECIPE, Precision, Rule
+from sweeps.errors import InputError
 from sweeps.gaps import pair
 from sweeps.paired import Missing
 from sweeps.records import Outcome
@@ -16,6 +16,7 @@ from sweeps.runspec import RunSpec, Seeds
 from tests.sweeps.leaves import Leaf, leaves, moved
 from tests.sweeps.made_runs import made_grid, made_run, made_spec
 
+MADE = ("bf16", "ufp4")
 ALL_LEAVES = [leaf for leaf in leaves(made_spec()) if leaf.path[0] != "recipe"]
 
 
@@ -122,6 +123,46 @@ def test_a_waiting_baseline_that_was_never_asked_for_the_tokens_is_not_unfinishe
     assert lone.reason is Missing.BASELINE_ENDPOINT_MISSING
 
 
+@pytest.mark.parametrize(
+    ("measured", "reasons"),
+    [
+        ({1000: 2.0, 4100: 1.9}, {4000: Missing.OVERSHOT}),
+        ({1100: 2.0, 4000: 1.9}, {1000: Missing.OVERSHOT}),
+        ({1000: 2.0, 3999: 1.9}, {4000: Missing.ENDPOINT_MISSING}),
+        ({1000: 2.0, 4000: 1.9, 4100: 1.8}, {}),
+    ],
+)
+def test_a_loss_measured_past_the_plan_is_no_measurement_of_it(
+    measured: dict[int, float], reasons: dict[int, Missing]
+) -> None:
+    done = {recipe: made_run(made_spec(recipe), {1000: 2.0, 4000: 1.9}) for recipe in MADE}
+    off = {recipe: made_run(made_spec(recipe), measured, horizons=(1000, 4000)) for recipe in MADE}
+    mine = pair([off["ufp4"], done["bf16"]])
+    partners = pair([done["ufp4"], off["bf16"]])
+    assert {lone.tokens: lone.reason for lone in mine.unpaired} == reasons
+    assert {lone.tokens: lone.reason for lone in partners.unpaired} == {
+        tokens: Missing(f"baseline {reason}") for tokens, reason in reasons.items()
+    }
+    assert {gap.tokens for gap in mine.gaps} == {1000, 4000} - set(reasons)
+
+
+def test_every_reason_of_a_run_has_its_twin_for_the_baseline() -> None:
+    own = {reason for reason in Missing if not reason.startswith(("baseline", "no "))}
+    assert {Missing(f"baseline {reason}") for reason in own} | own | {Missing.NO_BASELINE} == set(
+        Missing
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [({"level": 95.0}, "level = 95.0"), ({"margin": 0.0}, "margin = 0.0")]
+)
+def test_a_level_or_margin_that_is_none_is_refused_with_its_value(
+    options: dict[str, float], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        pair([], **options)
+
+
 def test_the_plain_bf16_run_stands_before_one_with_idle_rules() -> None:
     ruled = replace(BF16_RECIPE, name="ruled", rules=(Rule(pattern="*", quantize=False),))
     plain, odd = made_run(made_spec(), {1: 2.0}), made_spec()
@@ -141,27 +182,7 @@ def test_the_mean_gap_and_its_interval_count_a_model_once_whatever_its_horizons(
     assert (summary.n_models, summary.n_cells, summary.n_pairs) == (3, 6, 6)
     assert summary.mean == pytest.approx(np.mean(values))
     assert (summary.low, summary.high) == pytest.approx((low, high))
-    assert summary.seed_sd is None
-
-
-def test_seeds_inside_cells_give_a_pooled_paired_error() -> None:
-    noise = iter(np.random.default_rng(2).normal(0, 0.01, 36).tolist())
-    recipes = {"bf16": 0.0, "ufp4": 0.03}
-    table = pair(made_grid(recipes, seeds=(0, 1, 2), noise=lambda: next(noise)))
-    (summary,) = table.summaries
-    by_cell = {(cell.N, cell.tokens): cell for cell in summary.cells}
-    groups = {
-        key: np.array([gap.gap for gap in table.gaps if (gap.N, gap.tokens) == key])
-        for key in by_cell
-    }
-    pooled = sqrt(np.mean([group.var(ddof=1) for group in groups.values()]))
-    assert (summary.n_cells, summary.n_pairs, summary.seed_df) == (6, 18, 12)
-    assert summary.seed_sd == pytest.approx(pooled)
-    for key, cell in by_cell.items():
-        low, high = stats.t.interval(0.95, 12, groups[key].mean(), pooled / sqrt(3))
-        assert cell.n_seeds == 3
-        assert cell.mean == pytest.approx(groups[key].mean())
-        assert (cell.low, cell.high) == pytest.approx((low, high))
+    assert summary.noise is None
 
 
 def test_cells_differ_in_more_than_seeds() -> None:
@@ -181,7 +202,7 @@ def test_one_cell_has_a_mean_and_says_why_it_has_no_interval() -> None:
     (summary,) = pair(made_grid({"bf16": 0, "ufp4": 0.02}, widths=(32,), budgets=(1000,))).summaries
     assert summary.mean == pytest.approx(0.02)
     assert summary.low is None
-    assert "at least 2" in summary.reason
+    assert summary.reason == "one seed: no interval from one model"
 
 
 def test_a_recipe_without_a_pair_is_summarised_as_such() -> None:

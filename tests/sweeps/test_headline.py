@@ -1,14 +1,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from kernels.presets import PRESETS
 from kernels.recipes import BF16_RECIPE
-from sweeps.gaps import pair
+from sweeps.certainty import Basis
+from sweeps.gaps import GapTable, pair
 from sweeps.headline import Ranking, headline, rank
+from sweeps.paired import Gap
 from sweeps.records import RunRecord
 from tests.dashboards.records import diverged, finished, sweep
+from tests.sweeps.made_gaps import made_gap
 
 UFP4, E2M1 = PRESETS["ufp4"], PRESETS["e2m1-ref"]
 
@@ -34,7 +39,7 @@ def test_the_recipe_of_the_lowest_mean_gap_comes_first_with_its_lead():
     ranking = ranked(records)
     assert ranking.recipes == ("ufp4", "e2m1-ref")
     assert ranking.means == pytest.approx((0.0205, 0.0505))
-    assert ranking.lead == pytest.approx(0.03)
+    assert ranking.leads == pytest.approx((0.03,))
     assert (ranking.n_cells, ranking.n_pairs) == (2, 2)
 
 
@@ -57,7 +62,7 @@ def test_the_mean_over_seeds_is_taken_inside_a_cell_first():
     records += [shifted(finished(UFP4, seed=seed), gap) for seed, gap in ((0, 0.1), (1, 0.2))]
     ranking = ranked(records)
     assert ranking.means == pytest.approx((0.1505,))
-    assert (ranking.n_cells, ranking.n_pairs, ranking.lead) == (2, 4, None)
+    assert (ranking.n_cells, ranking.n_pairs, ranking.leads) == (2, 4, ())
 
 
 def test_the_answer_names_recipe_gap_percent_interval_and_n():
@@ -88,8 +93,8 @@ def test_an_order_inside_the_noise_is_called_unsettled():
 def test_horizons_of_one_model_are_one_observation_and_settle_nothing():
     records = (finished(), shifted(finished(UFP4), 0.02), shifted(finished(E2M1), 0.04))
     first, second = headline(pair(records))
-    assert "no interval from a single model, n = 2 pairs in 2 cells" in first
-    assert second.endswith("(no interval from a single model). The order is not settled.")
+    assert "no interval from so few models and seeds, n = 2 pairs in 2 cells" in first
+    assert second.endswith("(no interval from so few models and seeds). The order is not settled.")
 
 
 def test_a_recipe_below_bf16_is_said_to_be_below():
@@ -118,3 +123,83 @@ def test_divergence_is_part_of_the_answer():
 
 def test_without_quantized_runs_there_is_nothing_to_say():
     assert headline(pair([finished()])) == ()
+
+
+def with_seeds(
+    gaps: dict[str, float], *, seeds: int, sd: float = 0.003, models: int = 2, random: int = 0
+) -> list[Gap]:
+    """Pairs of several recipes that share the BF16 runs of each model and seed."""
+    noise = np.random.default_rng(random)
+    return [
+        replace(
+            made_gap(mean + float(noise.normal(0, sd)), model=model, seed=seed),
+            recipe=recipe,
+            run_id=f"{recipe}-{model}-{seed}",
+        )
+        for recipe, mean in gaps.items()
+        for model in range(models)
+        for seed in range(seeds)
+    ]
+
+
+def rank_of(gaps: list[Gap]) -> Ranking:
+    ranking = rank(gaps)
+    assert ranking is not None
+    return ranking
+
+
+def test_with_repeated_seeds_the_lead_is_judged_over_seeds_at_these_models():
+    pairs = with_seeds({"a": 0.02, "b": 0.03}, seeds=4)
+    ranking = rank_of(pairs)
+    leads = [
+        [by[("b", model, seed)] - by[("a", model, seed)] for seed in range(4)]
+        for by in [{(gap.recipe, int(gap.model[1:]), gap.seed): gap.gap for gap in pairs}]
+        for model in range(2)
+    ]
+    sd = np.sqrt(np.mean([np.var(values, ddof=1) for values in leads]))
+    low, high = stats.t.interval(0.95, 6, np.mean(leads), sd / np.sqrt(8))
+    (sure,) = ranking.lead_certainties
+    assert sure is not None
+    assert (sure.basis, sure.df) == (Basis.SEEDS, 6)
+    assert (sure.low, sure.high) == pytest.approx((low, high))
+    table = GapTable(gaps=tuple(pairs), unpaired=(), summaries=())
+    assert "95 % t interval over seeds at these 2 models" in headline(table)[0]
+
+
+def test_the_best_of_many_is_judged_at_the_level_that_holds_for_all_pairs_of_recipes():
+    ranking = rank_of(with_seeds(dict.fromkeys("abcdef", 0.02), seeds=3))
+    assert ranking.n_comparisons == 15
+    assert {sure.level for sure in ranking.lead_certainties if sure} == {1 - 0.05 / 15}
+
+
+def test_of_equal_recipes_one_is_seldom_said_to_lead():
+    gaps = dict.fromkeys("abcdef", 0.02)
+    rankings = [rank_of(with_seeds(gaps, seeds=3, random=k)) for k in range(300)]
+    settled = [len(one.not_told_apart) < len(one.recipes) - 1 for one in rankings]
+    assert np.mean(settled) < 0.08
+
+
+def test_recipes_that_are_not_told_apart_from_the_first_are_named():
+    pairs = with_seeds({"a": 0.02, "b": 0.021, "c": 0.2}, seeds=4, random=1)
+    ranking = rank_of(pairs)
+    second = {"a": "b", "b": "a"}[ranking.recipes[0]]
+    assert ranking.not_told_apart == (second,)
+    said = headline(GapTable(gaps=tuple(pairs), unpaired=(), summaries=()))[1]
+    assert "so that all 3 pairs of recipes hold at 95 %" in said
+    assert said.endswith(
+        f"The order is not settled. Not told apart from {ranking.recipes[0]}: {second}."
+    )
+
+
+def test_a_seed_that_one_recipe_lacks_counts_for_none():
+    pairs = with_seeds({"a": 0.02, "b": 0.03}, seeds=3)
+    far = [
+        replace(gap, loss=gap.loss + 9)
+        if (gap.recipe, gap.model, gap.seed) == ("a", "m0", 2)
+        else gap
+        for gap in pairs
+    ]
+    holed = [gap for gap in far if (gap.recipe, gap.model, gap.seed) != ("b", "m0", 2)]
+    ranking = rank_of(holed)
+    assert ranking.n_pairs == 5
+    assert ranking.means[0] < 0.03

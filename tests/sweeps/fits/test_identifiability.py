@@ -37,7 +37,7 @@ def test_one_ratio_is_refused_however_many_sizes_it_has() -> None:
     N = np.geomspace(1e7, 1e10, 20)
     jitter = np.random.default_rng(0).normal(0, 0.005, 20)
     found = examine(make_points(N, 20 * N * np.exp(jitter), 3 * N**-0.05))
-    assert found.support is Support.NONE
+    assert found.support is Support.LADDER
     assert "one D/N" in found.reasons[0]
 
 
@@ -66,7 +66,7 @@ def test_every_refusal_counts_what_is_lacking() -> None:
     assert any("6 cells" in reason for reason in found.reasons)
 
 
-def test_public_runs_at_one_ratio_are_refused() -> None:
+def test_public_runs_at_one_ratio_carry_a_ladder_alone() -> None:
     rows = [row for row in public_rows("quest_bits.csv") if row["fit_key"] == "16"]
     points = make_points(column(rows, "N"), column(rows, "D"), column(rows, "loss"))
-    assert examine(points).support is Support.NONE
+    assert examine(points).support is Support.LADDER

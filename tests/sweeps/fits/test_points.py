@@ -1,12 +1,10 @@
-"""Points: order, cells, what is refused, what is taken from records."""
+"""Points: order, arms, cells, clusters, and what is refused."""
 
 import numpy as np
 import pytest
 
 from sweeps.errors import InputError
-from sweeps.fits.points import make_points, recipe_points
-from sweeps.records import Outcome
-from tests.sweeps.made_runs import made_grid, made_run, made_spec
+from sweeps.fits.points import make_points
 
 
 def test_rows_in_any_order_are_the_same_points() -> None:
@@ -22,6 +20,41 @@ def test_groups_join_rows_that_the_bootstrap_draws_whole() -> None:
     points = make_points([1, 1, 2, 2], [1, 2, 1, 2], [4, 3, 3, 2], groups=["a", "a", "b", "b"])
     assert points.cluster.tolist() == [0, 0, 1, 1]
     assert (points.n_cells, points.n_clusters) == (4, 2)
+
+
+def test_arms_share_the_cluster_of_their_cell() -> None:
+    points = make_points([1, 1, 2, 2], [5, 5, 5, 5], [4, 3, 3, 2], arms=["b", "a", "a", "b"])
+    assert points.arms == ("b", "a")
+    assert points.arm.tolist() == [0, 1, 0, 1]
+    assert points.cluster.tolist() == [0, 0, 1, 1]
+
+
+def test_a_named_reference_comes_first_in_any_order_of_rows() -> None:
+    N, names = [1, 2, 3, 4], ["c", "bf16", "a", "b"]
+    turned = {
+        make_points(N[::step], N[::step], N[::step], arms=names[::step], reference="bf16").digest
+        for step in (1, -1)
+    }
+    points = make_points(N, N, N, arms=names, reference="bf16")
+    assert points.arms == ("bf16", "a", "b", "c")
+    assert [points.arms[index] for index in points.arm] == names
+    assert turned == {points.digest}
+
+
+def test_a_reference_without_rows_is_refused_with_the_arms_that_there_are() -> None:
+    with pytest.raises(InputError, match="reference = bf16: no row is of this arm, only of a, b"):
+        make_points([1, 2], [1, 2], [1, 2], arms=["a", "b"], reference="bf16")
+
+
+@pytest.mark.parametrize("name", ["arms", "groups"])
+def test_names_for_other_than_every_row_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} has 1 names for 2 losses"):
+        make_points([1, 2], [1, 2], [1, 2], **{name: ["a"]})  # type: ignore[arg-type]
+
+
+def test_a_row_remembers_its_place_in_the_columns() -> None:
+    points = make_points([3, 1, 2], [1, 1, 1], [30, 10, 20])
+    assert points.row.tolist() == [1, 2, 0]
 
 
 def test_a_changed_loss_changes_the_digest() -> None:
@@ -41,16 +74,6 @@ def test_columns_of_unequal_length_are_refused() -> None:
         make_points([1, 2, 3], [1, 2], [1, 2])
 
 
-def test_only_measured_endpoints_of_the_recipe_are_points() -> None:
-    runs = [
-        *made_grid({"bf16": 0.0, "ufp4": 0.1}, widths=(32,)),
-        made_run(made_spec("ufp4", width=64), {1000: float("nan")}, outcome=Outcome.DIVERGED),
-        made_run(made_spec("ufp4", width=112), {1000: 2.0}, horizons=(4000,)),
-    ]
-    points = recipe_points(runs, "ufp4")
-    assert points.N.tolist() == [20480, 20480]
-    assert points.D.tolist() == [1e6, 4e6]
-
-
-def test_no_records_are_no_points() -> None:
-    assert len(recipe_points([], "bf16")) == 0
+def test_no_rows_are_no_points() -> None:
+    points = make_points([], [], [])
+    assert (len(points), points.n_cells, points.n_clusters, points.arms) == (0, 0, 0, ("",))

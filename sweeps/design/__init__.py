@@ -1,0 +1,1 @@
+"""Planning: what a design can tell before it is run, and which runs would tell more."""

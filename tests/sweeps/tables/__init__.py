@@ -1,0 +1,1 @@
+"""Tests of reading run files, exporting results and keeping fits."""
