@@ -15,7 +15,7 @@ from sweeps.design.noise_level import NoiseLevel, given, measured, stated
 from sweeps.design.resolving import Resolution, resolve
 from sweeps.design.suggested import NextCells
 from sweeps.design.wanted import Wanted, WantedClaim, parse_wanted
-from sweeps.gaps import pair
+from sweeps.gaps.pair import pair
 from sweeps.intervals import LEVEL
 from sweeps.spec import SweepSpec
 

@@ -11,14 +11,14 @@ from rich.console import RenderableType
 
 from api.terminal import MISSING, heading, number, plain_table
 from sweeps.answer import Answer
-from sweeps.cell_rows import CellRow
-from sweeps.certainty import Basis
 from sweeps.effective.result import Effective, Multiplier
-from sweeps.equivalence import Verdict
-from sweeps.gaps import GapTable
+from sweeps.gaps.cell_rows import CellRow
+from sweeps.gaps.certainty import Basis
+from sweeps.gaps.equivalence import Verdict
+from sweeps.gaps.pair import GapTable
+from sweeps.gaps.paired import Unpaired
+from sweeps.gaps.summaries import GapSummary
 from sweeps.intervals import Ends
-from sweeps.paired import Unpaired
-from sweeps.summaries import GapSummary
 from sweeps.wording import listed, plural
 
 Lines = Iterator[RenderableType]

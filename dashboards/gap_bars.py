@@ -19,10 +19,10 @@ from dashboards.subject import Model, models_of, recipes_of
 from dashboards.theme import Style, styles
 from dashboards.wording import count, counts, drawn, interval, nats, percent, signed
 from kernels.recipes import Recipe
-from sweeps.cell_gaps import CellGap
-from sweeps.certainty import Certainty
-from sweeps.gaps import GapTable
-from sweeps.paired import Gap, Missing
+from sweeps.gaps.cell_gaps import CellGap
+from sweeps.gaps.certainty import Certainty
+from sweeps.gaps.pair import GapTable
+from sweeps.gaps.paired import Gap, Missing
 from sweeps.records import RunRecord
 from sweeps.wording import plural
 

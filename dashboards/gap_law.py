@@ -21,10 +21,10 @@ from dashboards.subject import Model, models_of, recipes_of
 from dashboards.theme import Style, styles
 from dashboards.wording import count, drawn, interval, signed
 from kernels.recipes import Recipe
-from sweeps.cell_gaps import CellGap
 from sweeps.fits.gap_choice import GapLaws
 from sweeps.fits.gap_result import GapFit, GapForm, gap_at
-from sweeps.gaps import GapTable
+from sweeps.gaps.cell_gaps import CellGap
+from sweeps.gaps.pair import GapTable
 from sweeps.records import RunRecord
 from sweeps.wording import plural
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dashboards.sheets import Sheet
 from dashboards.wording import MISSING, interval, nats
-from sweeps.summaries import GapSummary
+from sweeps.gaps.summaries import GapSummary
 
 
 def repeats_sheet(summaries: Sequence[GapSummary]) -> Sheet:

@@ -13,9 +13,9 @@ from dashboards.wording import MISSING, constant, count, interval, nats, percent
 from sweeps.answer import Answer
 from sweeps.endpoints import Row
 from sweeps.fits.result import Fit
-from sweeps.paired import Gap, Unpaired
+from sweeps.gaps.paired import Gap, Unpaired
+from sweeps.gaps.summaries import GapSummary
 from sweeps.records import RunRecord
-from sweeps.summaries import GapSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

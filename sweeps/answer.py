@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernels.recipes import BF16_RECIPE
-from sweeps.cell_rows import CellRow, cell_rows
 from sweeps.effective.sweep import Formats, formats
 from sweeps.endpoints import Row, rows
-from sweeps.equivalence import MARGIN
 from sweeps.fit_json import fit_json, models_of
 from sweeps.fits.result import Fit
 from sweeps.fits.settings import RESAMPLES, Settings
 from sweeps.gap_json import effective_json, gap_json, gaps_json, row_json
-from sweeps.gaps import GapTable, pair
-from sweeps.headline import headline
+from sweeps.gaps.cell_rows import CellRow, cell_rows
+from sweeps.gaps.equivalence import MARGIN
+from sweeps.gaps.headline import headline
+from sweeps.gaps.pair import GapTable, pair
+from sweeps.gaps.paired import Gap
 from sweeps.intervals import LEVEL, Ends
 from sweeps.measured import distinct, measured
-from sweeps.paired import Gap
 from sweeps.plain import plain
 from sweeps.recipe_fits import recipe_fits
 from sweeps.records import RunRecord

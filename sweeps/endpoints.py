@@ -7,8 +7,8 @@ paired run, relative in percent of the BF16 loss. A row without a loss or a gap 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sweeps.gaps import GapTable, absence
-from sweeps.paired import Gap, Unpaired
+from sweeps.gaps.pair import GapTable, absence
+from sweeps.gaps.paired import Gap, Unpaired
 from sweeps.records import Outcome, RunRecord
 
 

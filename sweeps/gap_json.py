@@ -7,8 +7,8 @@ from typing import Any
 from sweeps.effective.result import Effective
 from sweeps.endpoints import Row
 from sweeps.fits.result import Samples
-from sweeps.gaps import GapTable
-from sweeps.paired import Gap
+from sweeps.gaps.pair import GapTable
+from sweeps.gaps.paired import Gap
 from sweeps.plain import plain
 
 

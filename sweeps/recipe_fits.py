@@ -15,7 +15,7 @@ from sweeps.fits.fit import refuse
 from sweeps.fits.points import make_points
 from sweeps.fits.result import Fit
 from sweeps.fits.settings import Settings
-from sweeps.gaps import absence
+from sweeps.gaps.pair import absence
 from sweeps.measured import distinct, measured
 from sweeps.records import RunRecord
 from sweeps.samples import Sample, fit_samples

@@ -3,15 +3,15 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from sweeps.certainty import Basis, over
 from sweeps.effective.result import Effective
 from sweeps.endpoints import Row
-from sweeps.equivalence import Verdict
 from sweeps.fits.result import Fit
-from sweeps.gaps import GapTable
-from sweeps.paired import Gap
+from sweeps.gaps.certainty import Basis, over
+from sweeps.gaps.equivalence import Verdict
+from sweeps.gaps.pair import GapTable
+from sweeps.gaps.paired import Gap
+from sweeps.gaps.summaries import GapSummary
 from sweeps.records import Outcome, RunRecord
-from sweeps.summaries import GapSummary
 from sweeps.wording import listed, plural
 
 LISTED = 12

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from kernels.recipes import BF16_RECIPE
 from sweeps.claims.statement import Statement
 from sweeps.errors import InputError
-from sweeps.gaps import absence, baseline_id
+from sweeps.gaps.pair import absence, baseline_id
+from sweeps.gaps.paired import Missing
 from sweeps.measured import distinct, measured
-from sweeps.paired import Missing
 from sweeps.records import RunRecord
 from sweeps.runspec import Seeds
 

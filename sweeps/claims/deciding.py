@@ -1,7 +1,7 @@
 """Deciding: how many more seeds would settle an open claim, and of which runs.
 
 If the contrast truly is what was estimated, with the noise that was measured, the fewest seeds a
-model of which `sweeps.power` says that the interval ends before the boundary in 80 % of cases:
+model of which `sweeps.gaps.power` says that the interval ends before the boundary in 80 % of cases:
 
     distance to the boundary >= r(df) s.e.(n)       n seeds in each model of a part
 
@@ -21,8 +21,8 @@ from sweeps.claims.contrasts import BF16, UNPLANNED, Board, next_seeds
 from sweeps.claims.parts import LEAST_SEEDS, Part, standard_error
 from sweeps.claims.section import ClaimSection
 from sweeps.claims.statement import Statement
-from sweeps.paired import Missing
-from sweeps.power import POWER, resolution
+from sweeps.gaps.paired import Missing
+from sweeps.gaps.power import POWER, resolution
 from sweeps.runspec import Seeds
 
 MOST_SEEDS = 1000

@@ -9,7 +9,7 @@ from sweeps.claims.deciding import MOST_SEEDS, Wanted
 from sweeps.claims.judge import Judgement, Verdict
 from sweeps.claims.parts import LEAST_SEEDS, Part
 from sweeps.claims.section import Budgets, ClaimSection, Models
-from sweeps.power import POWER
+from sweeps.gaps.power import POWER
 from sweeps.runspec import Seeds
 from sweeps.wording import listed, plural
 

@@ -23,7 +23,7 @@ from sweeps.design.subject import arms_of, diverged, flops_of, largest, most_tok
 from sweeps.design.suggested import NextCells, Suggestion, Why
 from sweeps.design.wanted import Term, Wanted
 from sweeps.errors import InputError
-from sweeps.gaps import pair
+from sweeps.gaps.pair import pair
 from sweeps.records import RunRecord
 from sweeps.spec import SweepSpec
 from sweeps.wording import plural

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 from sweeps.errors import InputError
-from sweeps.gaps import GapTable
-from sweeps.noise import Noise, noise
+from sweeps.gaps.noise import Noise, noise
+from sweeps.gaps.pair import GapTable
 
 SMALL = 30e6
 SMALL_SD = 0.005

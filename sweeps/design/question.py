@@ -26,7 +26,7 @@ from sweeps.design.wanted import Constant, Place, Term, Wanted
 from sweeps.fits.identifiability import Design, Support, examine
 from sweeps.fits.points import make_points
 from sweeps.fits.target import LinearLoss
-from sweeps.gaps import GapTable
+from sweeps.gaps.pair import GapTable
 from sweeps.intervals import LEVEL
 from sweeps.laws.chinchilla import Chinchilla
 from sweeps.laws.law import Array, Law, at

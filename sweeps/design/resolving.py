@@ -6,8 +6,8 @@
                      distance to its boundary = r(df) s.e., at the level of the claim
 
 r(df) is the shift in standard errors that a two-sided t test finds with the power asked for
-(`sweeps.power`). Two losses of one seed share their noise, so a contrast whose weights w sum to
-zero loses BF16's part. A claim at each of G models must pass at all: each is given the power
+(`sweeps.gaps.power`). Two losses of one seed share their noise, so a contrast whose weights w sum
+to zero loses BF16's part. A claim at each of G models must pass at all: each is given the power
 P^(1/G). A margin with two ends must clear both. Budgets of one run share its trunk and add nothing.
 """
 
@@ -20,8 +20,8 @@ from sweeps.claims.statement import Statement
 from sweeps.counts import non_embedding_parameters
 from sweeps.design.noise_level import NoiseLevel
 from sweeps.errors import InputError
+from sweeps.gaps.power import POWER, detectable, pairs_needed
 from sweeps.intervals import LEVEL
-from sweeps.power import POWER, detectable, pairs_needed
 from sweeps.spec import SweepSpec
 
 

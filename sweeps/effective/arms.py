@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from sweeps.fits.points import Points, make_points
-from sweeps.gaps import baseline_id, pair
+from sweeps.gaps.pair import baseline_id, pair
 from sweeps.measured import distinct, measured
 from sweeps.records import RunRecord
 from sweeps.runspec import RunSpec, Seeds

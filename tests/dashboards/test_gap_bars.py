@@ -7,7 +7,7 @@ import pytest
 from dashboards.gap_bars import GapBars, draw, gap_bars, table
 from kernels.presets import PRESETS
 from kernels.recipes import BF16_RECIPE
-from sweeps.gaps import pair
+from sweeps.gaps.pair import pair
 from sweeps.records import RunRecord
 from tests.dashboards.records import BUDGETS, diverged, finished, sweep
 

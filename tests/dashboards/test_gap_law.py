@@ -14,7 +14,7 @@ from sweeps.fits.gap_choice import GapLaws, gap_laws
 from sweeps.fits.gap_result import GapForm
 from sweeps.fits.points import make_points
 from sweeps.fits.settings import Settings
-from sweeps.gaps import pair
+from sweeps.gaps.pair import pair
 from sweeps.records import RunRecord
 from tests.dashboards.records import BUDGETS, diverged, finished, sweep
 

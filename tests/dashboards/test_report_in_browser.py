@@ -77,29 +77,28 @@ def test_a_request_and_an_error_are_noticed(tmp_path, bad):
     assert logged
 
 
+ALWAYS = ("figure-loss-curves", "figure-gap-bars", "figure-gap-law", "figure-compute")
+
+
 @pytest.mark.parametrize(
-    ("records", "query", "width"),
+    ("records", "query", "width", "more"),
     [
-        ((*sweep(), diverged(PRESETS["e4m3"])), "", 1280),
-        (sweep(seeds=(0, 1)), "?theme=dark", 600),
-        ((), "", 1280),
-        ((finished(title="<script>alert(1)</script>"),), "?theme=light", 1280),
+        ((*sweep(), diverged(PRESETS["e4m3"])), "", 1280, ("figure-effective",)),
+        (sweep(seeds=(0, 1)), "?theme=dark", 600, ("figure-effective",)),
+        ((), "", 1280, ()),
+        ((finished(title="<script>alert(1)</script>"),), "?theme=light", 1280, ()),
     ],
     ids=["finished", "narrow and dark", "no records", "a hostile name"],
 )
-def test_three_figures_are_drawn_and_nothing_is_logged(tmp_path, records, query, width):
+def test_every_figure_is_drawn_and_nothing_is_logged(tmp_path, records, query, width, more):
     dom, logged = opened(written(records, tmp_path), tmp_path, query, width)
     assert logged == []
     elements = read(dom)
     (root,) = of(elements, "html")
-    assert root.attributes["data-drawn"] == "3"
+    assert root.attributes["data-drawn"] == str(len(ALWAYS) + len(more))
     assert root.attributes.get("data-theme", "") == query.removeprefix("?theme=")
     plots = [e for e in elements if "js-plotly-plot" in e.attributes.get("class", "").split()]
-    assert [plot.attributes["id"] for plot in plots] == [
-        "figure-loss-curves",
-        "figure-gap-bars",
-        "figure-compute",
-    ]
+    assert [plot.attributes["id"] for plot in plots] == [*ALWAYS, *more]
 
 
 def test_lines_bars_and_points_are_on_the_page(tmp_path):

@@ -19,7 +19,7 @@ from kernels.formats import INT4
 from kernels.presets import PRESETS, compose
 from kernels.recipes import BF16_RECIPE, NUMERICS_VERSION, Precision, Rule
 from sweeps.answer import answer
-from sweeps.gaps import pair
+from sweeps.gaps.pair import pair
 from sweeps.shapes import Experts
 from tests.dashboards.records import BUDGETS, diverged, finished, sweep
 

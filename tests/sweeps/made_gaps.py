@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sweeps.gaps.paired import Gap
 from sweeps.laws.law import Array
-from sweeps.paired import Gap
 
 
 def made_gap(

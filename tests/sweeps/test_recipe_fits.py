@@ -8,8 +8,8 @@ import pytest
 
 from sweeps.fits.result import Fit, Status
 from sweeps.fits.settings import Diverged, Settings
+from sweeps.gaps.paired import Missing
 from sweeps.measured import distinct
-from sweeps.paired import Missing
 from sweeps.recipe_fits import observations, recipe_fits, recipe_samples
 from sweeps.records import Outcome, RunRecord
 from sweeps.runspec import Evaluation

@@ -8,7 +8,7 @@ from sweeps.claims.deciding import Wanted, wanted
 from sweeps.claims.judge import Verdict
 from sweeps.claims.parts import judged as judged_part
 from sweeps.claims.statement import parse_statement
-from sweeps.power import pairs_needed
+from sweeps.gaps.power import pairs_needed
 from sweeps.records import Outcome, RunRecord
 from tests.sweeps.claims.made_sweeps import (
     Losses,

@@ -6,7 +6,7 @@ import pytest
 
 from sweeps.design.advice import design_notes, plan_warnings, power_line
 from sweeps.design.noise_level import NoiseLevel
-from sweeps.power import detectable
+from sweeps.gaps.power import detectable
 from tests.sweeps.design.made_sweeps import planned
 
 GRID: dict[str, Any] = {

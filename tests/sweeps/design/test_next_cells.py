@@ -14,7 +14,7 @@ from sweeps.design.question import ask
 from sweeps.design.suggested import Expected, NextCells, Why
 from sweeps.design.wanted import Place, Wanted, parse_wanted
 from sweeps.errors import InputError
-from sweeps.gaps import pair
+from sweeps.gaps.pair import pair
 from sweeps.plan import Plan
 from sweeps.records import Outcome, RunRecord
 from tests.sweeps.design.made_sweeps import LARGE, planned, planned_on, records_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sweeps.design.noise_level import LEAST_DF, measured
-from sweeps.gaps import pair
+from sweeps.gaps.pair import pair
 from tests.sweeps.design.made_sweeps import planned, records_of, truth
 
 

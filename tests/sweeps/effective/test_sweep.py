@@ -11,7 +11,7 @@ from sweeps.fits.differences import differences
 from sweeps.fits.fit import fit
 from sweeps.fits.result import Fit
 from sweeps.fits.settings import Settings
-from sweeps.gaps import pair
+from sweeps.gaps.pair import pair
 from sweeps.records import Outcome, RunRecord
 from sweeps.runspec import Evaluation
 from tests.sweeps.made_runs import made_grid, made_run, made_spec

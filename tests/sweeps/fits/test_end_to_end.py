@@ -19,7 +19,7 @@ from sweeps.effective.arms import arm_points
 from sweeps.effective.effective import effective
 from sweeps.fits.compare import search
 from sweeps.fits.settings import Settings
-from sweeps.gaps import pair
+from sweeps.gaps.pair import pair
 from sweeps.laws.chinchilla import Chinchilla
 from sweeps.plan import Plan
 from sweeps.recipe_fits import recipe_samples

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sweeps.certainty import Basis
-from sweeps.clusters import clusters, gap_values
-from sweeps.equivalence import Verdict
-from sweeps.paired import Gap
-from sweeps.power import detectable, pairs_needed
-from sweeps.summaries import GapSummary, summarise
+from sweeps.gaps.certainty import Basis
+from sweeps.gaps.clusters import clusters, gap_values
+from sweeps.gaps.equivalence import Verdict
+from sweeps.gaps.paired import Gap
+from sweeps.gaps.power import detectable, pairs_needed
+from sweeps.gaps.summaries import GapSummary, summarise
 from tests.sweeps.made_gaps import drawn_pairs, made_gap
 
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sweeps.gaps.paired import Gap
 from sweeps.laws.law import Array
-from sweeps.paired import Gap
 
 
 class Key(NamedTuple):

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from kernels.recipes import BF16_RECIPE
-from sweeps.equivalence import MARGIN, check_margin
+from sweeps.gaps.equivalence import MARGIN, check_margin
+from sweeps.gaps.paired import Gap, Missing, Unpaired
+from sweeps.gaps.summaries import GapSummary, summarise
 from sweeps.intervals import LEVEL, check_level
 from sweeps.measured import distinct, measured
-from sweeps.paired import Gap, Missing, Unpaired
 from sweeps.records import Outcome, RunRecord
 from sweeps.runspec import RunSpec, Seeds
-from sweeps.summaries import GapSummary, summarise
 
 _ENDED = {
     Outcome.DIVERGED: Missing.DIVERGED,

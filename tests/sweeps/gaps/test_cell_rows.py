@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sweeps.cell_rows import CellRow, cell_rows
-from sweeps.gaps import pair
+from sweeps.gaps.cell_rows import CellRow, cell_rows
+from sweeps.gaps.pair import pair
 from sweeps.records import Outcome, RunRecord
 from tests.sweeps.made_runs import made_grid, made_run, made_spec
 

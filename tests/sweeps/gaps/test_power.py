@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from sweeps.errors import InputError
-from sweeps.power import (
+from sweeps.gaps.power import (
     MOST_PAIRS,
     detectable,
     pairs_for_half_width,

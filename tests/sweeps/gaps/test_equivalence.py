@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sweeps.equivalence import Equivalence, Verdict, tost
 from sweeps.errors import InputError
+from sweeps.gaps.equivalence import Equivalence, Verdict, tost
 
 
 def of(values: np.ndarray, margin: float = 0.01, level: float = 0.95) -> Equivalence:

@@ -7,10 +7,10 @@ from scipy import stats
 
 from kernels.presets import PRESETS
 from kernels.recipes import BF16_RECIPE
-from sweeps.certainty import Basis
-from sweeps.gaps import GapTable, pair
-from sweeps.headline import Ranking, headline, rank
-from sweeps.paired import Gap
+from sweeps.gaps.certainty import Basis
+from sweeps.gaps.headline import Ranking, headline, rank
+from sweeps.gaps.pair import GapTable, pair
+from sweeps.gaps.paired import Gap
 from sweeps.records import RunRecord
 from tests.dashboards.records import diverged, finished, sweep
 from tests.sweeps.made_gaps import made_gap

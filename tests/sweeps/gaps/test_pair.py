@@ -9,8 +9,8 @@ from scipy import stats
 
 from kernels.recipes import BF16_RECIPE, Precision, Rule
 from sweeps.errors import InputError
-from sweeps.gaps import pair
-from sweeps.paired import Missing
+from sweeps.gaps.pair import pair
+from sweeps.gaps.paired import Missing
 from sweeps.records import Outcome
 from sweeps.runspec import RunSpec, Seeds
 from tests.sweeps.leaves import Leaf, leaves, moved

@@ -1,7 +1,7 @@
 """Headline: which recipe has the lowest loss against BF16, by how much, and is the order settled.
 
     g_rmhs = gap of recipe r at model m, horizon h, seed s, where every recipe with a gap has one
-    G_r    = mean over models of V_m of these (`sweeps.clusters`)            nats per token
+    G_r    = mean over models of V_m of these (`sweeps.gaps.clusters`)            nats per token
     lead   = G_2 - G_1 over the same pairs, so that the BF16 loss cancels
 
 where 1 is the recipe of the lowest G and 2 the next. Only shared pairs enter, so that a recipe does
@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
 
-from sweeps.certainty import Certainty, over
-from sweeps.clusters import Key, clusters, key_of, mean_over_models
-from sweeps.gaps import GapTable
+from sweeps.gaps.certainty import Certainty, over
+from sweeps.gaps.clusters import Key, clusters, key_of, mean_over_models
+from sweeps.gaps.pair import GapTable
+from sweeps.gaps.paired import Gap, Missing
+from sweeps.gaps.summaries import certainty_of
 from sweeps.intervals import LEVEL, mean_of_groups
-from sweeps.paired import Gap, Missing
-from sweeps.summaries import certainty_of
 from sweeps.wording import listed, plural
 
 

@@ -1,8 +1,8 @@
 """Certainty: what an estimate of a mean gap with its standard error allows one to say.
 
     interval     mean +- t(df) s.e., two-sided
-    detectable   smallest gap that as many pairs tell from zero with 80 % power (`sweeps.power`)
-    equivalence  the gap against +-margin by two one-sided tests (`sweeps.equivalence`)
+    detectable   smallest gap that as many pairs tell from zero with 80 % power (`gaps.power`)
+    equivalence  the gap against +-margin by two one-sided tests (`sweeps.gaps.equivalence`)
 
 An interval over seeds is of these very models; one over models is of models like these, and holds
 the noise of seeds as well.
@@ -11,9 +11,9 @@ the noise of seeds as well.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sweeps.equivalence import Equivalence, tost
+from sweeps.gaps.equivalence import Equivalence, tost
+from sweeps.gaps.power import resolution
 from sweeps.intervals import t_half_width
-from sweeps.power import resolution
 from sweeps.wording import plural
 
 LEAST_DF = 2

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sweeps.noise import Noise, noise, sd_interval
+from sweeps.gaps.noise import Noise, noise, sd_interval
 from tests.sweeps.fits.public_data import column, public_rows
 from tests.sweeps.made_gaps import drawn_pairs, made_gap, pairs_of
 

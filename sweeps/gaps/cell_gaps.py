@@ -15,10 +15,10 @@ from math import sqrt
 import numpy as np
 from scipy import stats
 
-from sweeps.certainty import LEAST_DF, Basis, Certainty, certainty
+from sweeps.gaps.certainty import LEAST_DF, Basis, Certainty, certainty
+from sweeps.gaps.paired import Gap
 from sweeps.intervals import Ends, bootstrap_interval, pooled_noise
 from sweeps.laws.law import Array
-from sweeps.paired import Gap
 
 UNEQUAL = 0.01
 

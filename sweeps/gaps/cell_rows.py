@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sweeps.cell_gaps import CellGap
-from sweeps.gaps import GapTable, absence, cell_id
+from sweeps.gaps.cell_gaps import CellGap
+from sweeps.gaps.pair import GapTable, absence, cell_id
 from sweeps.measured import measured
 from sweeps.records import RunRecord
 

@@ -20,9 +20,9 @@ from math import atanh, sqrt, tanh
 import numpy as np
 from scipy import stats
 
+from sweeps.gaps.paired import Gap
 from sweeps.intervals import LEVEL, Ends
 from sweeps.laws.law import Array
-from sweeps.paired import Gap
 
 LEAST_DF_OF_RHO = 4
 

@@ -1,6 +1,6 @@
 """Summary of one recipe's gaps: the mean over models, and what it can be told from.
 
-    mean gap  = mean over models of V_m (`sweeps.clusters`)
+    mean gap  = mean over models of V_m (`sweeps.gaps.clusters`)
     over seeds at these models   s.e.^2 = s^2 sum_m (1 / k_m) / M^2,  df = sum_m (k_m - 1)
     over models                  s.e.^2 = Var_m(V_m) / M,             df = M - 1
 
@@ -17,15 +17,15 @@ from math import sqrt
 
 import numpy as np
 
-from sweeps.cell_gaps import CellGap, cell_gaps
-from sweeps.certainty import LEAST_DF, Basis, Certainty, certainty
-from sweeps.clusters import clusters, gap_values, percent_values
-from sweeps.equivalence import MARGIN
+from sweeps.gaps.cell_gaps import CellGap, cell_gaps
+from sweeps.gaps.certainty import LEAST_DF, Basis, Certainty, certainty
+from sweeps.gaps.clusters import clusters, gap_values, percent_values
+from sweeps.gaps.equivalence import MARGIN
+from sweeps.gaps.noise import Noise, noise
+from sweeps.gaps.paired import Gap, Missing, Unpaired
+from sweeps.gaps.power import pairs_for_half_width, pairs_needed
 from sweeps.intervals import LEVEL, Ends, Mean, bootstrap_interval, mean_of_groups, t_interval
 from sweeps.laws.law import Array
-from sweeps.noise import Noise, noise
-from sweeps.paired import Gap, Missing, Unpaired
-from sweeps.power import pairs_for_half_width, pairs_needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class SeedsNeeded:
     Attributes:
         present: Fewest seeds that a model has.
         to_resolve: To tell a mean gap of this size from zero with 80 % power; None for a gap of
-            zero, or when `sweeps.power.MOST_PAIRS` are too few.
+            zero, or when `sweeps.gaps.power.MOST_PAIRS` are too few.
         to_halve: For an interval half as wide; None for one that has no width.
     """
 
