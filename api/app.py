@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from api import errors, openapi
 from api.body import MAX_BYTES
 from api.body_limit import BodyLimit
-from api.routes import router
+from api.routes import ROUTERS
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 
@@ -40,7 +40,8 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.service = service
     app.add_middleware(BodyLimit, max_bytes=MAX_BYTES)
-    app.include_router(router)
-    errors.install(app, router.routes)
+    for router in ROUTERS:
+        app.include_router(router)
+    errors.install(app, [route for router in ROUTERS for route in router.routes])
     openapi.install(app)
     return app

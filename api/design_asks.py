@@ -1,7 +1,7 @@
 """What planning is asked by both front doors: next runs of a sweep, and the power of a spec.
 
 The noise between seeds is what the asker says, else what the sweep itself measured, else what
-another sweep of this home measured at one of its sizes, else that of public repeats.
+another sweep of this home measured at one of its sizes, else what was seen at such sizes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -78,9 +78,9 @@ def _noise(
 ) -> NoiseLevel:
     if sd is not None:
         return given(sd)
-    sizes = set(map(non_embedding_parameters, spec.shapes()))
-    found = next(_measured(service, sizes, first), None)
-    return found or stated(max(sizes))
+    sizes = [non_embedding_parameters(shape) for shape in spec.shapes()]
+    found = next(_measured(service, set(sizes), first), None)
+    return found or stated(sizes)
 
 
 def _measured(service: Service, sizes: set[int], first: Iterable[str]) -> Iterator[NoiseLevel]:

@@ -18,7 +18,7 @@ Want = Annotated[
     ),
 ]
 Budget = Annotated[
-    float | None,
+    str | None,
     typer.Option(
         "--budget",
         metavar="FLOPS",
@@ -32,7 +32,7 @@ Sd = Annotated[
         "--sd",
         metavar="NATS",
         help="Standard deviation of a pair's gap between seeds [default: measured in this home, "
-        "else of public repeats].",
+        "else as seen at such sizes].",
         show_default=False,
     ),
 ]
@@ -69,10 +69,12 @@ def next_runs(
     from api.opening import reading
     from api.terminal import answer_console, print_json, print_lines
     from orchestrator.settings import load_settings
+    from sweeps.design.wanted import parse_spend
 
+    flops = None if budget is None else parse_spend(budget)
     with reading(load_settings(home=home)) as service:
         sweep_id = service.show(sweep).sweep_id
-        found = ask_next(service, sweep_id, want, budget=budget, sd=sd)
+        found = ask_next(service, sweep_id, want, budget=flops, sd=sd)
     if as_json:
         print_json(NextView.of(sweep_id, found).model_dump(mode="json"))
     else:

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from rich.console import RenderableType
 
-from api.terminal import MISSING, heading, number, percent, plain_table
+from api.terminal import heading, number, percent, plain_table
 from sweeps.budget import format_flops, format_tokens
 from sweeps.design.advice import resolution_line
 from sweeps.design.next_seeds import NextSeeds
 from sweeps.design.resolving import Resolution
 from sweeps.design.suggested import Expected, NextCells
+from sweeps.gaps.power import MOST_PAIRS
 from sweeps.wording import plural
 
 Lines = Iterator[RenderableType]
@@ -55,18 +56,16 @@ def power_lines(found: Resolution) -> Lines:
 
 
 def _cell_lines(found: NextCells) -> Lines:
-    place = found.place
-    yield heading(
-        f"{found.wanted}: about {found.guess:.4g} at N = {place.N:.3g}, D = {place.D:.3g} "
-        f"({found.law})"
-    )
-    yield f"Now: {_expected(found.now)}"
+    unit = f" {found.unit}" if found.unit else ""
+    where = f" at N = {found.place.N:.3g}, D = {found.place.D:.3g}" if found.unit else ""
+    yield heading(f"{found.wanted}: about {found.guess:.3g}{unit}{where} ({found.law})")
+    yield f"Now: {_expected(found.now, unit)}"
     if found.planned != found.now:
-        yield f"When all that is planned is measured: {_expected(found.planned)}"
+        yield f"When all that is planned is measured: {_expected(found.planned, unit)}"
     if not found.suggestions:
         yield f"Nothing is suggested: no cell helps within {format_flops(found.budget)}."
     else:
-        yield f"With the runs below: {_expected(found.after)}"
+        yield f"With the runs below: {_expected(found.after, unit)}"
         yield ""
         yield heading(
             f"Next runs, in this order: {format_flops(found.flops)} of {format_flops(found.budget)}"
@@ -98,12 +97,12 @@ def _cell_lines(found: NextCells) -> Lines:
     yield from found.notes
 
 
-def _expected(expected: Expected) -> str:
+def _expected(expected: Expected, unit: str) -> str:
     cells = plural(expected.n_cells, "cell")
     if expected.half_width is None:
         return f"not determined by {cells}: {expected.reason}."
-    return f"+- {expected.half_width:.2g} (95 %) from {cells}."
+    return f"+- {expected.half_width:.2g}{unit} (95 %) from {cells}."
 
 
 def _seeds(number_of: int | None) -> str:
-    return MISSING if number_of is None else plural(number_of, "seed")
+    return f"more than {MOST_PAIRS:,} seeds" if number_of is None else plural(number_of, "seed")

@@ -11,6 +11,8 @@ from sweeps.design.suggested import NextCells
 from sweeps.plain import plain
 
 NEXT_CONVENTIONS = {
+    "unit": "of guess and half_width; empty for a constant of the law",
+    "guess": "the quantity at the constants that are reckoned with",
     "half_width": "of the 95 % interval that the runs are expected to give; null where they do not "
     "determine the quantity, with the reason",
     "flops": "of the runs of a suggestion, beside what is planned and suggested before it",

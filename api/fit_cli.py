@@ -5,43 +5,26 @@ from typing import Annotated
 
 import typer
 
+from api.column_options import (
+    ArmCol,
+    Baseline,
+    DCol,
+    Delta,
+    EvalCol,
+    ExcludedCol,
+    GroupCol,
+    HashCol,
+    LabelCol,
+    LossCol,
+    NCol,
+    PhaseCol,
+    Target,
+    TokenizerCol,
+    Where,
+    given,
+)
 from api.options import Home, Json
 
-
-def _column(option: str, says: str) -> typer.models.OptionInfo:
-    text = f"Column {says}."
-    found: typer.models.OptionInfo = typer.Option(
-        option, metavar="NAME", help=text, show_default=False
-    )
-    return found
-
-
-Target = Annotated[
-    str,
-    typer.Argument(
-        metavar="SWEEP|FILE",
-        help="A sweep (id, name, or start of its id), or a file of runs: .csv, .parquet or .json.",
-        show_default=False,
-    ),
-]
-NCol = Annotated[str | None, _column("--n-col", "of parameters [default: N]")]
-DCol = Annotated[str | None, _column("--d-col", "of training tokens [default: D]")]
-LossCol = Annotated[str | None, _column("--loss-col", "of losses, nats per token [default: loss]")]
-GroupCol = Annotated[
-    str | None, _column("--group-col", "of what a bootstrap draws together, such as the run")
-]
-ArmCol = Annotated[
-    str | None, _column("--arm-col", "of what is fitted apart, such as the format; A,B joins two")
-]
-Baseline = Annotated[
-    str | None,
-    typer.Option(
-        "--baseline",
-        metavar="ARM",
-        help="The arm that comes first [default: bf16 if there is one].",
-        show_default=False,
-    ),
-]
 Effects = Annotated[
     str | None,
     typer.Option(
@@ -52,51 +35,12 @@ Effects = Annotated[
         show_default=False,
     ),
 ]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--where",
-        metavar="CONDITION",
-        help="Rows to fit, as in \"N > 1e8 and phase == 'hot'\".",
-        show_default=False,
-    ),
-]
-ExcludedCol = Annotated[
-    str | None,
-    _column("--excluded-col", "that says why a row is not fitted (diverged, ...), else empty"),
-]
-LabelCol = Annotated[
-    str | None, _column("--label-col", "of what an excluded row is called [default: its number]")
-]
-HashCol = Annotated[
-    str | None, _column("--hash-col", "in which repeats of one configuration must agree")
-]
-TokenizerCol = Annotated[
-    str | None, _column("--tokenizer-col", "that must be one value [default: tokenizer, if any]")
-]
-EvalCol = Annotated[
-    str | None, _column("--eval-col", "that must be one value [default: eval_set, if any]")
-]
-PhaseCol = Annotated[
-    str | None,
-    _column("--phase-col", "of the schedule; must be one value [default: phase, if any]"),
-]
 Law = Annotated[
     str,
     typer.Option(
         "--law",
         metavar="LAW",
         help="auto takes what the data can carry; else chinchilla, gamma, tied, overtraining, ...",
-    ),
-]
-Delta = Annotated[
-    float | None,
-    typer.Option(
-        "--delta",
-        metavar="DELTA",
-        help="Huber threshold; inf is least squares, 1e-3 that of Hoffmann et al. "
-        "[default: from the data].",
-        show_default=False,
     ),
 ]
 ResidualOption = Annotated[
@@ -198,22 +142,6 @@ def fit(
     """
     from api import fit_verbs, fit_words
 
-    given = {
-        "--n-col": n_col,
-        "--d-col": d_col,
-        "--loss-col": loss_col,
-        "--group-col": group_col,
-        "--arm-col": arm_col,
-        "--baseline": baseline,
-        "--joint": joint,
-        "--where": where,
-        "--excluded-col": excluded_col,
-        "--label-col": label_col,
-        "--hash-col": hash_col,
-        "--tokenizer-col": tokenizer_col,
-        "--eval-col": eval_col,
-        "--phase-col": phase_col,
-    }
     asked = fit_words.settings(
         law=law,
         delta=delta,
@@ -223,7 +151,7 @@ def fit(
         seed=seed,
         joint=joint,
     )
-    of_file = {option: value for option, value in given.items() if value is not None}
+    of_file = given(locals())
     fit_verbs.fit(target, home, of_file, asked, as_json=as_json, out=out)
 
 

@@ -1,21 +1,22 @@
 """The verbs `fit` and `fits`: reading what is asked, fitting, keeping, printing.
 
 A fit of a sweep is kept in its home. A fit of a file is kept if the home has a store; none is made
-for it. A store that cannot be written to costs nothing but the keeping.
+for it. A store that cannot be opened or written to costs a fit of a file nothing but the keeping.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
 
+from api.file_rows import chosen_rows, is_file, refuse_on_sweep
 from api.files import write_whole
 from api.fit_tables import fit_lines, list_lines
 from api.fit_views import FitsView, KeptFitsView, KeptFitView
 from api.opening import has_store, reading
 from api.terminal import answer_console, print_json, print_lines
-from orchestrator.service import Service
 from orchestrator.settings import load_settings
 from sweeps.errors import InputError, StorageError
 from sweeps.fit_json import models_of
@@ -23,27 +24,7 @@ from sweeps.fits.result import Fit
 from sweeps.fits.settings import Settings
 from sweeps.samples import Sample, fit_samples
 from sweeps.tables.kept_fit import kept_json
-from sweeps.tables.run_columns import Columns, joint_sample, samples
-from sweeps.tables.run_file import is_run_file, read_frame
-from sweeps.tables.where import select
-
-COLUMN_OPTIONS = {
-    "--n-col": "N",
-    "--d-col": "D",
-    "--loss-col": "loss",
-    "--group-col": "group",
-    "--arm-col": "arm",
-    "--excluded-col": "excluded",
-    "--label-col": "label",
-    "--hash-col": "hash",
-    "--tokenizer-col": "tokenizer",
-    "--eval-col": "evaluation",
-    "--phase-col": "phase",
-}
-"""By option: the attribute of `Columns` that it sets."""
-
-WATCHED = {"tokenizer": "tokenizer", "eval_set": "evaluation", "phase": "phase"}
-"""By column: the attribute of `Columns` that it is where a file has it and no option says."""
+from sweeps.tables.run_columns import joint_sample, samples
 
 
 def fit(
@@ -65,7 +46,7 @@ def fit(
         as_json: Whether JSON is printed.
         out: File for the fits whole.
     """
-    view = _fit_file if is_run_file(target) or Path(target).is_file() else _fit_sweep
+    view = _fit_file if is_file(target) else _fit_sweep
     found, shown = view(target, home, of_file, asked)
     if out is not None:
         whole = {"fits": [kept_json(item) for item in found]}
@@ -98,12 +79,12 @@ def fits(fit: str | None, home: Path | None, *, as_json: bool) -> None:
 def _fit_sweep(
     target: str, home: Path | None, of_file: Mapping[str, str], asked: Settings
 ) -> tuple[tuple[Fit, ...], FitsView]:
-    for option in of_file:
-        raise InputError(f"{option} is for a file of runs, and {target} is taken for a sweep")
+    refuse_on_sweep(target, of_file)
     with reading(load_settings(home=home)) as service:
         sweep_id = service.show(target).sweep_id
         found = service.fits_of(sweep_id, asked)
-        _keep(service, found, sweep_id)
+        with _keeping():
+            service.keep_fits(found, sweep_id)
         models = models_of(service.records(sweep_id))
     return found, FitsView.of_sweep(sweep_id, found, models)
 
@@ -112,10 +93,7 @@ def _fit_file(
     target: str, home: Path | None, of_file: Mapping[str, str], asked: Settings
 ) -> tuple[tuple[Fit, ...], FitsView]:
     path = Path(target)
-    frame = read_frame(path)
-    if (condition := of_file.get("--where")) is not None:
-        frame = select(frame, condition)
-    columns = _columns(of_file, [str(name) for name in frame.columns])
+    frame, columns = chosen_rows(path, of_file)
     for option in ("--joint", "--baseline"):
         if option in of_file and columns.arm is None:
             raise InputError(f"{option} is about arms; --arm-col says what they are")
@@ -127,22 +105,16 @@ def _fit_file(
     found = fit_samples(given, asked)
     place = load_settings(home=home)
     if has_store(place):
-        with reading(place) as service:
-            _keep(service, found, target)
+        with _keeping(), reading(place) as service:
+            service.keep_fits(found, target)
     elif home is not None:
         typer.echo(f"Not kept: there is no store in {place.home}", err=True)
     return found, FitsView.of_file(target, found)
 
 
-def _columns(of_file: Mapping[str, str], names: Sequence[str]) -> Columns:
-    watched = {WATCHED[name]: name for name in names if name in WATCHED}
-    given = {COLUMN_OPTIONS[key]: value for key, value in of_file.items() if key in COLUMN_OPTIONS}
-    # An empty name takes a column out of sight.
-    return Columns(**{key: value for key, value in (watched | given).items() if value})
-
-
-def _keep(service: Service, found: Sequence[Fit], source: str) -> None:
+@contextmanager
+def _keeping() -> Iterator[None]:
     try:
-        service.keep_fits(found, source)
+        yield
     except StorageError as error:
         typer.echo(f"Not kept: {error}", err=True)

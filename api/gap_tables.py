@@ -5,7 +5,6 @@ nats per token to four decimals, gaps carry their sign, a dash stands for what i
 """
 
 from collections.abc import Iterator, Sequence
-from math import inf
 
 from rich.console import RenderableType
 
@@ -14,10 +13,9 @@ from sweeps.answer import Answer
 from sweeps.effective.result import Effective, Multiplier
 from sweeps.gaps.cell_rows import CellRow
 from sweeps.gaps.certainty import Basis
-from sweeps.gaps.equivalence import Verdict
 from sweeps.gaps.pair import GapTable
 from sweeps.gaps.paired import Unpaired
-from sweeps.gaps.summaries import GapSummary
+from sweeps.gaps.summaries import GapSummary, by_gap
 from sweeps.intervals import Ends
 from sweeps.wording import listed, plural
 
@@ -25,13 +23,6 @@ Lines = Iterator[RenderableType]
 
 LISTED = 20
 """Lines of endpoints without a gap before the rest is counted."""
-
-VERDICTS = {
-    Verdict.EQUIVALENT: "within",
-    Verdict.NO_WORSE: "no worse",
-    Verdict.WORSE: "above",
-    Verdict.UNDECIDED: "undecided",
-}
 
 
 def answer_lines(answer: Answer) -> Lines:
@@ -42,8 +33,13 @@ def answer_lines(answer: Answer) -> Lines:
         yield sentence
 
 
-def gap_lines(answer: Answer) -> Lines:
-    """The cells, the recipes, the noise between seeds, and what has no gap."""
+def gap_lines(answer: Answer, *, floors: bool = False) -> Lines:
+    """The cells, the recipes, the noise between seeds, and what has no gap.
+
+    Args:
+        answer: What the sweep found.
+        floors: Whether an E of its own was asked for each recipe.
+    """
     yield from _cells(answer.cells, answer.gaps, answer.unigram_entropy)
     yield from _recipes(answer.gaps)
     summaries = by_gap(answer.gaps.summaries)
@@ -51,15 +47,12 @@ def gap_lines(answer: Answer) -> Lines:
     order = [summary.recipe for summary in summaries]
     effective = sorted(answer.formats.effective, key=lambda one: order.index(one.label))
     yield from _worth(effective)
+    if floors:
+        yield from _floors(effective)
     yield from _without(answer.gaps.unpaired)
     for sentence in answer.headline:
         yield ""
         yield sentence
-
-
-def by_gap(summaries: Sequence[GapSummary]) -> list[GapSummary]:
-    """Lowest mean gap first; recipes without one last."""
-    return sorted(summaries, key=lambda one: inf if one.mean is None else one.mean)
 
 
 def _cells(rows: Sequence[CellRow], table: GapTable, entropy: Ends | None) -> Lines:
@@ -109,8 +102,11 @@ def _recipes(table: GapTable) -> Lines:
     over = "seeds at these models" if Basis.SEEDS in bases else "models"
     yield ""
     yield heading(f"Gap to bf16 by recipe: mean over models, nats per token, {level} t interval")
+    yield "wins: pairs in which bf16 has the lower loss"
     if bases:
-        yield f"low, high: over {over}; at {table.margin:g}: equivalence test at that margin"
+        yield f"low, high: over {over}"
+        yield f"at {table.margin:g}: by two one-sided t tests the gap lies within that margin of"
+        yield "zero, above it, or is no worse than it"
     shown = plain_table(
         left=("recipe",),
         right=("gap", "low", "high", "gap %", "wins", "no pair", f"at {table.margin:g}"),
@@ -124,10 +120,9 @@ def _recipes(table: GapTable) -> Lines:
             number(one.mean_relative, "+.2f"),
             f"{one.n_bf16_wins}/{one.n_pairs}",
             str(one.n_unpaired),
-            MISSING if one.certainty is None else VERDICTS[one.certainty.equivalence.verdict],
+            MISSING if one.certainty is None else one.certainty.equivalence.verdict.value,
         )
     yield shown
-    yield "wins: pairs in which bf16 has the lower loss"
     reasons: dict[str, list[str]] = {}
     for one in summaries:
         if one.reason:
@@ -224,22 +219,56 @@ def _multiplier(one: Multiplier) -> str:
     return f"{one.value:.3f} ({one.low:.3f}-{one.high:.3f})"
 
 
+def _floors(found: Sequence[Effective]) -> Lines:
+    """Whether recipes need an irreducible loss of their own."""
+    tested = [(one.label, one.floor) for one in found if one.floor is not None]
+    untested = [one.label for one in found if one.floor is None]
+    yield ""
+    yield heading("Irreducible loss E: shared with bf16, or one of the recipe's own")
+    if not tested or untested:
+        whose = listed(untested) if tested else "any recipe"
+        yield f"not tested for {whose}: it takes a law of the bf16 losses with an E, and a C_mult"
+    if not tested:
+        return
+    yield "held out: relative r.m.s. error in % at the largest model, left out of the fit"
+    yield "an own E, a gap that never closes, needs the lower AICc and the lower error"
+    table = plain_table(
+        left=("recipe",),
+        right=("AICc", "own E", "held out", "own E", "supported"),
+    )
+    for label, floor in tested:
+        table.add_row(
+            label,
+            number(floor.aicc_shared, ".1f"),
+            number(floor.aicc_own, ".1f"),
+            number(_percent(floor.held_out_shared), ".3f"),
+            number(_percent(floor.held_out_own), ".3f"),
+            "yes" if floor.own_is_supported else "no",
+        )
+    yield table
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
 def _without(unpaired: Sequence[Unpaired]) -> Lines:
-    """Endpoints without a gap, one line for the seeds of a cell that share a reason."""
+    """Endpoints without a gap, one line for the seeds and tokens of a model that share a reason."""
     if not unpaired:
         return
-    groups: dict[tuple[str, str, int, str, str], list[int]] = {}
+    cells: dict[tuple[str, str, int, str], list[int]] = {}
     for one in unpaired:
-        key = (one.recipe, one.model, one.tokens, one.reason.value, one.detail)
-        groups.setdefault(key, []).append(one.seed)
+        why = f"{one.reason}: {one.detail}" if one.detail else one.reason.value
+        cells.setdefault((one.recipe, one.model, one.tokens, why), []).append(one.seed)
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
+    for (recipe, model, tokens, why), seeds in cells.items():
+        told = ", ".join(map(str, sorted(seeds)))
+        groups.setdefault((model, recipe, told, why), []).append(f"{tokens:,}")
     yield ""
     yield heading(f"Without a gap: {plural(len(unpaired), 'endpoint')}")
-    table = plain_table(left=("model", "recipe"), right=("tokens",))
-    table.add_column("seed", overflow="fold")
-    table.add_column("reason", overflow="fold")
-    for (recipe, model, tokens, reason, detail), seeds in list(groups.items())[:LISTED]:
-        why = f"{reason}: {detail}" if detail else reason
-        table.add_row(model, recipe, f"{tokens:,}", ", ".join(map(str, sorted(seeds))), why)
+    table = plain_table(left=("model", "recipe", "seed", "tokens", "reason"))
+    for (model, recipe, told, why), budgets in list(groups.items())[:LISTED]:
+        table.add_row(model, recipe, told, listed(budgets), why)
     yield table
     if len(groups) > LISTED:
         yield f"and {plural(len(groups) - LISTED, 'more line')}; --json lists every endpoint"

@@ -4,12 +4,14 @@ from typing import Any
 
 from api.schemas import View
 from sweeps.answer import CONVENTIONS, Answer
-from sweeps.gap_json import effective_json, gaps_json, row_json
+from sweeps.gap_json import formats_json, gaps_json, row_json
 
 
 class GapsView(View):
     """Every planned endpoint, paired gaps, what has no pair, and each recipe's gap and worth.
 
+    Beside them whether the gaps of parts add up to that of the whole, and published laws against
+    the measured gaps: their sizes, their order of the recipes, and their signs.
     `level` is that of intervals and tests, `margin` the nats per token within which the equivalence
     test counts a gap as none.
     """
@@ -24,6 +26,10 @@ class GapsView(View):
     unpaired: list[dict[str, Any]]
     summaries: list[dict[str, Any]]
     effective: list[dict[str, Any]]
+    additivity: list[dict[str, Any]]
+    predicted: list[dict[str, Any]]
+    orders: list[dict[str, Any]]
+    signs: list[dict[str, Any]]
 
     @classmethod
     def of(cls, sweep_id: str, answer: Answer) -> "GapsView":
@@ -33,6 +39,6 @@ class GapsView(View):
             conventions=CONVENTIONS,
             headline=list(answer.headline),
             endpoints=[row_json(row) for row in answer.rows],
-            effective=effective_json(answer.formats.effective),
+            **formats_json(answer.formats),
             **gaps_json(answer.gaps),
         )

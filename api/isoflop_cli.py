@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from api.fit_cli import DCol, LossCol, NCol, Where
+from api.column_options import DCol, LossCol, NCol, Where
 from api.options import Json
 
 Runs = Annotated[

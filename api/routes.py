@@ -43,13 +43,14 @@ from orchestrator.service import lay_out
 from sweeps.answer import answer
 
 router = APIRouter()
-router.include_router(fit_routes.router)
-router.include_router(design_routes.router)
+ROUTERS = (router, fit_routes.router, design_routes.router)
+"""All routes: included by the application, not by each other, so that they can be listed."""
 
 Limit = Annotated[int, Query(ge=1, le=500)]
 Cursor = Annotated[str | None, Query(max_length=256)]
 Level = Annotated[float, Query(gt=0.5, lt=1, description="Of intervals and tests.")]
 Margin = Annotated[float, Query(gt=0, description="Nats per token that count as no gap.")]
+Floors = Annotated[bool, Query(description="Also test whether a recipe needs an E of its own.")]
 
 READS = declare(404, 422)
 TAKES_SPEC = declare(409, 413, 415, 422, 507)
@@ -100,10 +101,17 @@ def runs(service: Served, sweep: Sweep) -> RunsView:
 
 
 @router.get("/v1/sweeps/{sweep}/gaps", responses=READS)
-def gaps(service: Served, sweep: Sweep, level: Level = 0.95, margin: Margin = 0.01) -> GapsView:
+def gaps(
+    service: Served,
+    sweep: Sweep,
+    level: Level = 0.95,
+    margin: Margin = 0.01,
+    floors: Floors = False,
+) -> GapsView:
     """Every planned endpoint and its gap to BF16, how sure it is, and what has no pair."""
     sweep_id = service.show(sweep).sweep_id
-    return GapsView.of(sweep_id, answer(service.records(sweep_id), level=level, margin=margin))
+    records = service.records(sweep_id)
+    return GapsView.of(sweep_id, answer(records, level=level, margin=margin, floors=floors))
 
 
 @router.get("/v1/sweeps/{sweep}/claims", responses=READS)

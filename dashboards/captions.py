@@ -8,12 +8,23 @@ from dashboards.compute import REACH, ComputeCurves
 from dashboards.effective_bars import EffectiveBars
 from dashboards.gap_bars import GapBars
 from dashboards.loss_curves import LossCurves
+from dashboards.theme import rht_gemms, styles
 from dashboards.wording import count, nats
+from kernels.recipes import Recipe
 from sweeps.wording import listed, plural
 
-MARKERS = (
-    "Marker shape says which GEMMs have the RHT: circle none, triangle wgrad, diamond all three."
-)
+
+def markers(recipes: Sequence[Recipe]) -> tuple[str, ...]:
+    """The sentence that says what the marker shapes of these recipes mean; none without recipes."""
+    shapes = {style.symbol: style.recipe for style in styles(recipes).values()}
+    by_name = {recipe.name: recipe for recipe in recipes}
+    told = [f"{shape} {_where(by_name[name])}" for shape, name in shapes.items()]
+    return (f"Marker shape says which GEMMs have the RHT: {', '.join(told)}.",) if told else ()
+
+
+def _where(recipe: Recipe) -> str:
+    gemms = rht_gemms(recipe)
+    return "all three" if len(gemms) == 3 else listed(gemms) if gemms else "none"
 
 
 def loss_caption(numbers: LossCurves) -> tuple[str, ...]:
@@ -40,7 +51,7 @@ def loss_caption(numbers: LossCurves) -> tuple[str, ...]:
             f"The dotted line is the unigram entropy of the training tokens, "
             f"{nats(numbers.unigram_entropy)} nats: what a model without context could reach."
         )
-    return (*said, MARKERS)
+    return (*said, *markers(numbers.recipes))
 
 
 def gap_caption(numbers: GapBars) -> tuple[str, ...]:
@@ -82,7 +93,7 @@ def compute_caption(numbers: ComputeCurves) -> tuple[str, ...]:
             f"Crosses at the upper edge are horizons that diverged and have no loss "
             f"(n = {len(numbers.diverged)})."
         )
-    return (*said, MARKERS, *numbers.sentences)
+    return (*said, *markers(numbers.recipes), *numbers.sentences)
 
 
 def gap_law_caption(numbers: gap_law.GapLawCurves) -> tuple[str, ...]:
@@ -101,7 +112,7 @@ def gap_law_caption(numbers: gap_law.GapLawCurves) -> tuple[str, ...]:
         said.append(f"Dashed: beyond the data, up to {count(gap_law.REACH)} times the largest D.")
     if any(cell.low is not None for _, cell in numbers.cells):
         said.append("Whiskers are 95 % t intervals over seeds.")
-    return (*said, MARKERS)
+    return (*said, *markers(numbers.recipes))
 
 
 def effective_caption(numbers: EffectiveBars) -> tuple[str, ...]:
@@ -117,7 +128,7 @@ def effective_caption(numbers: EffectiveBars) -> tuple[str, ...]:
         said.append(f"n = {listed([f'{n:,}' for n in cells])} cells.")
     if len(shown) < len(numbers.rows):
         said.append("Where the data determine no number, hover says why.")
-    return (*said, MARKERS)
+    return (*said, *markers(numbers.recipes))
 
 
 def claims_caption(numbers: Sequence[ClaimBar]) -> tuple[str, ...]:

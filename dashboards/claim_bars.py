@@ -76,7 +76,8 @@ def table(bars: Sequence[ClaimBar]) -> Plotted:
 def draw(bars: Sequence[ClaimBar], *, columns: int = WIDE_COLUMNS) -> go.Figure:
     """Figure of one panel."""
     panels = Panels.of([], columns=columns, legend=[verdict.value for verdict in Verdict])
-    figure = panels.titled(x="contrast of gaps (nats per token)", y="")
+    unit = "nats per token"  # names of claims leave a narrow figure no room for more
+    figure = panels.titled(x=unit if columns == 1 else f"contrast of gaps ({unit})", y="")
     if not any(bar.value is not None for bar in bars):
         return panels.empty("No claim can be judged yet.")
     for verdict in Verdict:

@@ -206,30 +206,15 @@ def _missing(fits: Sequence[Fit]) -> tuple[str, ...]:
 
 
 def _add_band(panels: Panels, band: Band, style: Style, opacity: float) -> None:
-    panels.add(
-        0,
-        go.Scatter(
-            x=[*band.flops, *reversed(band.flops)],
-            y=[*band.high, *reversed(band.low)],
-            fill="toself",
-            fillcolor=style.faint(opacity / 2 if band.beyond else opacity),
-            line={"width": 0},
-            hoverinfo="skip",
-            legendgroup=style.recipe,
-            showlegend=False,
-        ),
-    )
+    faint = opacity / 2 if band.beyond else opacity
+    panels.add_band(0, band.flops, (band.low, band.high), style, faint)
     panels.add(
         0,
         go.Scatter(
             x=band.flops,
             y=band.loss,
             mode="lines",
-            line={
-                "color": style.colour,
-                "width": 1.4,
-                "dash": "dash" if band.beyond else "solid",
-            },
+            line=style.curve(dashed=band.beyond),
             customdata=[
                 [f"{low:.4f}", f"{high:.4f}", count(D)]
                 for low, high, D in zip(band.low, band.high, band.tokens, strict=True)

@@ -100,6 +100,30 @@ class Panels:
             ),
         )
 
+    def add_band(
+        self,
+        panel: int,
+        x: Sequence[float],
+        ends: tuple[Sequence[float], Sequence[float]],
+        style: Style,
+        opacity: float,
+    ) -> None:
+        """Fill what lies between the lower and the upper ends, faintly."""
+        low, high = ends
+        self.add(
+            panel,
+            go.Scatter(
+                x=[*x, *reversed(x)],
+                y=[*high, *reversed(low)],
+                fill="toself",
+                fillcolor=style.faint(opacity),
+                line={"width": 0},
+                hoverinfo="skip",
+                legendgroup=style.recipe,
+                showlegend=False,
+            ),
+        )
+
     def add_legend(self, style: dict[str, Style]) -> None:
         """One entry for each recipe, which shows and hides all of its traces."""
         for name, one in style.items():

@@ -178,18 +178,8 @@ def _band(fit: GapFit, model: Model, tokens: Sequence[float], beyond: bool) -> G
 
 def _add_band(panels: Panels, panel: int, band: GapBand, style: Style) -> None:
     if band.low:
-        panels.add(
-            panel,
-            go.Scatter(
-                x=[*band.tokens, *reversed(band.tokens)],
-                y=[*band.high, *reversed(band.low)],
-                fill="toself",
-                fillcolor=style.faint(_FAINTER if band.beyond else _FAINT),
-                line={"width": 0},
-                hoverinfo="skip",
-                showlegend=False,
-            ),
-        )
+        faint = _FAINTER if band.beyond else _FAINT
+        panels.add_band(panel, band.tokens, (band.low, band.high), style, faint)
     edges = [interval(*ends) for ends in zip(band.low, band.high, strict=True)]
     panels.add(
         panel,
@@ -197,11 +187,7 @@ def _add_band(panels: Panels, panel: int, band: GapBand, style: Style) -> None:
             x=band.tokens,
             y=band.gap,
             mode="lines",
-            line={
-                "color": style.colour,
-                "width": 1.4,
-                "dash": "dash" if band.beyond else "solid",
-            },
+            line=style.curve(dashed=band.beyond),
             customdata=edges or ["none"] * len(band.gap),
             hovertemplate=f"<b>{drawn(band.recipe)}</b>  {band.form} law at N = "
             f"{count(band.model.N)}<br>D = %{{x:.3s}} tokens, gap %{{y:+.4f}} nats"

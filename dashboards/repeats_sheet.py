@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dashboards.sheets import Sheet
 from dashboards.wording import MISSING, interval, nats
 from sweeps.gaps.summaries import GapSummary
+from sweeps.intervals import Ends
 
 
 def repeats_sheet(summaries: Sequence[GapSummary]) -> Sheet:
@@ -39,14 +40,22 @@ def _row(summary: GapSummary) -> tuple[str, ...]:
         str(noise.n_clusters),
         str(noise.df),
         nats(noise.pair_sd),
-        interval(*noise.pair_interval),
-        MISSING if noise.rho is None else f"{noise.rho:.2f}",
-        interval(*(noise.rho_interval or (None, None))),
+        _within(noise.pair_interval, ".4f"),
+        MISSING if noise.rho is None else _signed(f"{noise.rho:.2f}"),
+        _within(noise.rho_interval, "+.2f"),
         nats(detects),
         MISSING if needed is None else str(needed.present),
         _count(None if needed is None else needed.to_resolve),
         _count(None if needed is None else needed.to_halve),
     )
+
+
+def _within(ends: Ends | None, form: str) -> str:
+    return MISSING if ends is None else _signed(f"[{ends[0]:{form}}, {ends[1]:{form}}]")
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", "−")
 
 
 def _count(value: int | None) -> str:

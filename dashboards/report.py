@@ -53,6 +53,7 @@ from sweeps.answer import Answer
 from sweeps.claims.judge import Judgement
 from sweeps.claims.sentences import counted, sentences
 from sweeps.fits.gap_choice import GapLaws
+from sweeps.gaps.summaries import by_gap
 from sweeps.measured import measured
 from sweeps.records import RunRecord
 from sweeps.wording import plural
@@ -183,8 +184,8 @@ def _claims(judgements: Sequence[Judgement]) -> tuple[Drawing, ...]:
 
 def _sheets(answer: Answer) -> dict[str, Sheet]:
     sheets = (
-        recipes_sheet(answer.gaps.summaries),
-        repeats_sheet(answer.gaps.summaries),
+        recipes_sheet(by_gap(answer.gaps.summaries)),
+        repeats_sheet(by_gap(answer.gaps.summaries)),
         cells_sheet(answer),
         fits_sheet(answer.fits),
         forms_sheet(answer.fits),

@@ -47,8 +47,8 @@ def recipes_sheet(summaries: Sequence[GapSummary]) -> Sheet:
         caption="Gap to BF16 by recipe: mean over models, nats per token, with its 95 % t "
         "interval: over seeds at these models where there are repeats, else over models. Horizons "
         "of one run share its trunk and count once; a cell is one (N, D), a pair two runs that "
-        "differ in the recipe alone. Beside the margin: two one-sided tests whether the mean gap "
-        "lies within it.",
+        "differ in the recipe alone. Beside the margin, in nats per token: whether the mean gap is "
+        "shown to lie within it, above it, or no worse than it, by two one-sided tests.",
         columns=(
             *("Recipe", "#Mean gap", "#95 % interval", "Over", "#Gap %", "#Models", "#Cells"),
             *("#Pairs", "#BF16 lower in", "#Without a pair", "Beside the margin", "Note"),
@@ -172,7 +172,7 @@ def _recipe(summary: GapSummary) -> tuple[str, ...]:
         str(summary.n_pairs),
         f"{summary.n_bf16_wins} of {summary.n_pairs}",
         str(summary.n_unpaired),
-        MISSING if test is None else f"{test.verdict.value} ±{test.margin:g}",
+        MISSING if test is None else f"{test.verdict.value} {test.margin:g}",
         summary.reason,
     )
 

@@ -75,6 +75,10 @@ class Style:
         red, green, blue = (int(self.colour[start : start + 2], 16) for start in (1, 3, 5))
         return f"rgba({red}, {green}, {blue}, {opacity})"
 
+    def curve(self, *, dashed: bool) -> dict[str, str | float]:
+        """Plotly's line of a fitted curve; dashed beyond the data."""
+        return {"color": self.colour, "width": 1.4, "dash": "dash" if dashed else "solid"}
+
 
 def styles(recipes: Iterable[Recipe]) -> dict[str, Style]:
     """Style of each recipe by its name.

@@ -16,7 +16,7 @@ from sweeps.endpoints import Row, rows
 from sweeps.fit_json import fit_json, models_of
 from sweeps.fits.result import Fit
 from sweeps.fits.settings import RESAMPLES, Settings
-from sweeps.gap_json import effective_json, gap_json, gaps_json, row_json
+from sweeps.gap_json import formats_json, gap_json, gaps_json, row_json
 from sweeps.gaps.cell_rows import CellRow, cell_rows
 from sweeps.gaps.equivalence import MARGIN
 from sweeps.gaps.headline import headline
@@ -85,6 +85,7 @@ def answer(
     margin: float = MARGIN,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    floors: bool = False,
 ) -> Answer:
     """Pairs, fits and puts into words; the same records give the same answer.
 
@@ -94,6 +95,7 @@ def answer(
         margin: Nats per token within which the equivalence test counts a gap as none.
         resamples: Draws behind the intervals of the fits.
         seed: Of the draws.
+        floors: Whether each recipe is also tried with an irreducible loss E of its own.
 
     Raises:
         InputError: If two different recipes carry one name, or a number makes no sense.
@@ -102,7 +104,7 @@ def answer(
     table = pair(runs, level=level, margin=margin)
     settings = Settings(resamples=resamples, seed=seed)
     fits = recipe_fits(runs, settings)
-    worth = _formats(runs, fits, settings)
+    worth = _formats(runs, fits, settings, floors)
     points = [
         point
         for run in runs
@@ -132,14 +134,16 @@ def to_json(result: Answer) -> dict[str, Any]:
         "unigram_entropy": plain(result.unigram_entropy),
         "endpoints": [row_json(row) for row in result.rows],
         "gaps": gaps_json(result.gaps),
-        "effective": effective_json(result.formats.effective),
+        **formats_json(result.formats),
         "fits": [fit_json(item, models_of(result.records)) for item in result.fits],
         "not_beaten": [gap_json(gap) for gap in result.not_beaten],
     }
 
 
-def _formats(runs: Sequence[RunRecord], fits: Sequence[Fit], settings: Settings) -> Formats:
+def _formats(
+    runs: Sequence[RunRecord], fits: Sequence[Fit], settings: Settings, floors: bool
+) -> Formats:
     reference = next((fit for fit in fits if fit.label == BF16_RECIPE.name), None)
     if reference is None:
         return Formats(effective=(), additivity=(), predicted=(), orders=(), signs=())
-    return formats(runs, reference, settings)
+    return formats(runs, reference, settings, floors=floors)

@@ -1,10 +1,9 @@
 """Gaps as JSON values: never a bare NaN, every planned endpoint in it."""
 
-from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from sweeps.effective.result import Effective
+from sweeps.effective.sweep import Formats
 from sweeps.endpoints import Row
 from sweeps.fits.result import Samples
 from sweeps.gaps.pair import GapTable
@@ -38,19 +37,29 @@ def gap_json(gap: Gap) -> dict[str, Any]:
     return values
 
 
-def effective_json(found: Iterable[Effective]) -> list[dict[str, Any]]:
-    """Effective numbers with the laws of the gap; the draws behind the intervals are left out."""
-    return [plain(_without_draws(one)) for one in found]
+def formats_json(found: Formats) -> dict[str, Any]:
+    """Worth of each recipe, sums of parts, and published laws against the measured gaps.
+
+    Worth holds the laws of the gap; the draws behind its intervals are left out.
+    """
+    return {
+        "effective": [plain(without_draws(one)) for one in found.effective],
+        "additivity": plain(found.additivity),
+        "predicted": plain(found.predicted),
+        "orders": plain(found.orders),
+        "signs": plain(found.signs),
+    }
 
 
-def _without_draws(value: Any) -> Any:
+def without_draws(value: Any) -> Any:
+    """A value and what it holds, frozen dataclasses as objects, without the draws of its fits."""
     match value:
         case tuple():
-            return tuple(_without_draws(item) for item in value)
+            return tuple(without_draws(item) for item in value)
         case _ if is_dataclass(value) and not isinstance(value, type):
             kept = {field.name: getattr(value, field.name) for field in fields(value)}
             return {
-                name: _without_draws(item)
+                name: without_draws(item)
                 for name, item in kept.items()
                 if not isinstance(item, Samples)
             }

@@ -22,6 +22,7 @@ from sweeps.errors import InputError
 from sweeps.laws.law import Array
 
 LEVEL = 0.95
+MOST_LEVEL = 0.9999
 DRAWS = 4999
 LEAST_RESIDUALS = 6
 """Below so many repeats in all, drawn residuals have too few values for a 2.5 % tail."""
@@ -131,10 +132,12 @@ def check_level(level: float) -> None:
     """Refuses a level that is none.
 
     Raises:
-        InputError: If it does not lie between 0.5 and 1.
+        InputError: If it does not lie between 0.5 and 1, or so near 1 that nothing resolves it.
     """
     if not 0.5 < level < 1:
         raise InputError(f"level = {level}: must lie between 0.5 and 1, as in 0.95")
+    if level > MOST_LEVEL:
+        raise InputError(f"level = {level}: no runs resolve a level above {MOST_LEVEL}")
 
 
 def _spread(groups: Sequence[Array]) -> float:

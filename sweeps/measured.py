@@ -1,7 +1,8 @@
-"""Which of the losses that a sweep asked for were measured, with every run counted once.
+"""Which of the losses that a sweep asked for were measured, and whether they are comparable.
 
-Only endpoints at exactly a planned token count are measurements. A loss that is not a positive
-finite number is none: under cross-entropy it can only come from a run that left the finite numbers.
+Every run counts once. Only endpoints at exactly a planned token count are measurements. A loss that
+is not a positive finite number is none: under cross-entropy it can only come from a run that left
+the finite numbers.
 """
 
 from collections.abc import Iterable
@@ -34,6 +35,23 @@ def distinct(records: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
         runs[record.run_id] = record if known is None else _merge(known, record)
     _refuse_shared_names(tuple(runs.values()))
     return tuple(runs.values())
+
+
+def mixture(records: Iterable[RunRecord]) -> str:
+    """Why the losses of these runs are not comparable; empty if they are."""
+    texts = {
+        (
+            *(run.spec.corpus.kind, run.spec.corpus.fingerprint),
+            *(replace(run.spec.tokenizer, path=""), run.spec.evaluation),
+        )
+        for run in records
+    }
+    if len(texts) < 2:
+        return ""
+    return (
+        f"its runs read {len(texts)} different texts, tokenizers or held-out sets, whose losses "
+        "are not comparable"
+    )
 
 
 def _merge(first: RunRecord, second: RunRecord) -> RunRecord:

@@ -8,7 +8,7 @@ recipe whose runs differ in one of these gets no fit.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sweeps.fits.evidence import Excluded
 from sweeps.fits.fit import refuse
@@ -16,7 +16,7 @@ from sweeps.fits.points import make_points
 from sweeps.fits.result import Fit
 from sweeps.fits.settings import Settings
 from sweeps.gaps.pair import absence
-from sweeps.measured import distinct, measured
+from sweeps.measured import distinct, measured, mixture
 from sweeps.records import RunRecord
 from sweeps.samples import Sample, fit_samples
 
@@ -85,7 +85,10 @@ def recipe_fits(records: Iterable[RunRecord], settings: Settings) -> tuple[Fit, 
     """
     runs = distinct(records)
     samples = recipe_samples(runs)
-    mixed = {sample.label: _mixture(runs, sample.label) for sample in samples}
+    mixed = {
+        sample.label: mixture(run for run in runs if run.spec.recipe.name == sample.label)
+        for sample in samples
+    }
     sound = [sample for sample in samples if not mixed[sample.label]]
     fits = {fit.label: fit for fit in fit_samples(sound, settings)}
     return tuple(
@@ -133,24 +136,6 @@ def _sample(recipe: str, rows: Sequence[Observation]) -> Sample:
             for row in rows
             if row.reason
         ),
-    )
-
-
-def _mixture(runs: Sequence[RunRecord], recipe: str) -> str:
-    """Why losses of a recipe's runs cannot be fitted together; empty if they can."""
-    texts = {
-        (
-            *(run.spec.corpus.kind, run.spec.corpus.fingerprint),
-            *(replace(run.spec.tokenizer, path=""), run.spec.evaluation),
-        )
-        for run in runs
-        if run.spec.recipe.name == recipe
-    }
-    if len(texts) < 2:
-        return ""
-    return (
-        f"its runs read {len(texts)} different texts, tokenizers or held-out sets, whose losses "
-        "are not comparable"
     )
 
 

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from sweeps.effective.result import Effective
 from sweeps.endpoints import Row
 from sweeps.fits.result import Fit
+from sweeps.fits.verdict import absent_sentence
 from sweeps.gaps.certainty import Basis, over
 from sweeps.gaps.equivalence import Verdict
 from sweeps.gaps.pair import GapTable
-from sweeps.gaps.paired import Gap
+from sweeps.gaps.paired import Gap, Missing, Unpaired
 from sweeps.gaps.summaries import GapSummary
 from sweeps.records import Outcome, RunRecord
 from sweeps.wording import listed, plural
 
 LISTED = 12
 """Items named one by one before the rest is counted."""
+
+UNFINISHED = (Missing.UNFINISHED, Missing.BASELINE_UNFINISHED)
 
 ONE_SEED = "Too few repeated seeds: no interval is over seeds, and no noise floor is known."
 
@@ -157,12 +160,32 @@ def _beaten(gaps: Sequence[Gap]) -> list[str]:
 def _alone(table: GapTable) -> list[str]:
     if not table.unpaired:
         return []
-    named = [f"{item.label} at {item.tokens:,} tokens ({item.reason})" for item in table.unpaired]
-    return [f"Without a gap: {_listing(named)}."]
+    waiting = [item for item in table.unpaired if item.reason in UNFINISHED]
+    runs: dict[tuple[str, str], list[str]] = {}
+    for item in table.unpaired:
+        if item.reason not in UNFINISHED:
+            runs.setdefault((item.label, item.reason), []).append(f"{item.tokens:,}")
+    named = [f"{label} at {listed(at)} tokens ({why})" for (label, why), at in runs.items()]
+    parts = [_listing(named)] if named else []
+    if waiting:
+        parts.append(_waiting(waiting))
+    return [f"Without a gap: {'; '.join(parts)}."]
+
+
+def _waiting(waiting: Sequence[Unpaired]) -> str:
+    """They come by themselves, so that they are counted rather than named."""
+    runs = len({item.run_id for item in waiting})
+    own = any(item.reason is Missing.UNFINISHED for item in waiting)
+    partner = any(item.reason is Missing.BASELINE_UNFINISHED for item in waiting)
+    whose = [*(["it"] if own else []), *(["its baseline"] if partner else [])]
+    return (
+        f"{plural(len(waiting), 'endpoint')} of {plural(runs, 'run')}, as "
+        f"{' or '.join(whose)} is unfinished"
+    )
 
 
 def _listing(named: Sequence[str]) -> str:
-    more = f" and {len(named) - LISTED} more" if len(named) > LISTED else ""
+    more = f"; and {plural(len(named) - LISTED, 'more run')}" if len(named) > LISTED else ""
     return "; ".join(named[:LISTED]) + more
 
 
@@ -171,9 +194,21 @@ def _fits(fits: Sequence[Fit]) -> list[str]:
     said: dict[tuple[int, str], list[str]] = {}
     for fit in fits:
         for place, sentence in enumerate(fit.verdict):
-            said.setdefault((place, sentence), []).append(fit.label)
+            if not _is_of_unfinished(fit, sentence):
+                said.setdefault((place, sentence), []).append(fit.label)
     in_order = sorted(said, key=lambda key: key[0])
-    return [f"Fit of {listed(said[key])}: {key[1]}" for key in in_order]
+    return [f"Fit of {_whose(said[key], len(fits))}: {key[1]}" for key in in_order]
+
+
+def _is_of_unfinished(fit: Fit, sentence: str) -> bool:
+    """Whether it only names what is still to come, which the first sentence counts for all."""
+    return all(one.reason == Missing.UNFINISHED for one in fit.excluded) and (
+        sentence == absent_sentence(fit.excluded, fit.settings.diverged)
+    )
+
+
+def _whose(labels: Sequence[str], number: int) -> str:
+    return "every recipe" if len(labels) == number > 2 else listed(labels)
 
 
 def _worth(effective: Sequence[Effective]) -> list[str]:
@@ -182,4 +217,5 @@ def _worth(effective: Sequence[Effective]) -> list[str]:
     for one in effective:
         for sentence in one.verdict:
             said.setdefault(sentence, []).append(one.label)
-    return [f"Worth of {listed(labels)}: {sentence}" for sentence, labels in said.items()]
+    number = len(effective)
+    return [f"Worth of {_whose(labels, number)}: {sentence}" for sentence, labels in said.items()]

@@ -107,6 +107,8 @@ def named(judgements: Sequence[Judgement], names: Sequence[str]) -> tuple[Judgem
     known = {judgement.claim.name: judgement for judgement in judgements}
     for name in names:
         if name not in known:
+            if not known:
+                raise InputError(f"claim = {name}: the sweep file makes no claims")
             close = get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"the claims are {listed([*known])}"
             raise InputError(f"claim = {name}: the sweep has no claim of this name; {hint}")

@@ -27,6 +27,7 @@ from sweeps.claims.contrasts import Absent, Board, Stratum
 from sweeps.claims.section import Budgets, ClaimSection, Models
 from sweeps.claims.statement import Statement
 from sweeps.intervals import t_half_width
+from sweeps.laws.law import Array
 from sweeps.wording import listed
 
 LEAST_SEEDS = 2
@@ -109,7 +110,8 @@ def parts_of(claim: ClaimSection, board: Board) -> Iterator[Part]:
 def judged(strata: tuple[Stratum, ...], statement: Statement, level: float) -> Part:
     """A part with its estimate, or the reason why it has none."""
     reason = unjudged(strata)
-    estimate = None if reason else estimated(strata, statement, level)
+    values = [np.array(stratum.values) for stratum in strata]
+    estimate = None if reason else estimated(values, statement, level)
     return Part(strata=strata, estimate=estimate, reason=reason)
 
 
@@ -129,9 +131,14 @@ def unjudged(strata: Sequence[Stratum]) -> str:
     return f"needs {LEAST_SEEDS} complete seeds of each model at least and has {listed(counts)}"
 
 
-def estimated(strata: Sequence[Stratum], statement: Statement, level: float) -> Estimate:
-    """Estimate of strata that have at least `LEAST_SEEDS` each."""
-    values = [np.array(stratum.values) for stratum in strata]
+def estimated(values: Sequence[Array], statement: Statement, level: float) -> Estimate:
+    """Estimate of the mean of strata from the contrast in each of their repeats.
+
+    Args:
+        values: By stratum, nats per token; at least `LEAST_SEEDS` each.
+        statement: Where they should lie.
+        level: Of the interval.
+    """
     value = float(np.mean([own.mean() for own in values]))
     se, df = standard_error(
         [float(own.var(ddof=1)) for own in values], [len(own) for own in values]

@@ -1,7 +1,7 @@
 """Sentences: a judgement in words, with unit, n, interval and what the interval is over."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sweeps.budget import format_flops, format_tokens
 from sweeps.claims.contrasts import Absent
@@ -115,17 +115,53 @@ def _p(value: float | None) -> str:
 def _missing(absent: Sequence[Absent]) -> Iterator[str]:
     if not absent:
         return
-    seeds: defaultdict[tuple[str, str, str], dict[Seeds, None]] = defaultdict(dict)
+    seeds: defaultdict[tuple[str, str], defaultdict[str, set[Seeds]]]
+    seeds = defaultdict(lambda: defaultdict(set))
     for one in absent:
-        seeds[one.recipe, one.reason, one.model].setdefault(one.seeds)
-    models: defaultdict[tuple[str, str, tuple[Seeds, ...]], list[str]] = defaultdict(list)
-    for (recipe, reason, model), own in seeds.items():
-        models[recipe, reason, tuple(own)].append(model)
-    words = [
-        f"{recipe} {listed([one.label for one in own])} at {listed(of_them)} ({reason})"
-        for (recipe, reason, own), of_them in models.items()
-    ]
+        seeds[one.recipe, one.reason][one.model].add(one.seeds)
+    recipes: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for (recipe, reason), models in seeds.items():
+        recipes[_seeds_at(models), reason].append(recipe)
+    words = [f"{listed(own)} {which} ({reason})" for (which, reason), own in recipes.items()]
     yield f"Without a loss: {'; '.join(words)}."
+
+
+def _seeds_at(models: Mapping[str, Collection[Seeds]]) -> str:
+    """`s3 to s5 at 50k, s4 and s5 at 100k and 200k`."""
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for model, seeds in models.items():
+        alike[_seeds_listed(seeds)].append(model)
+    return ", ".join(f"{seeds} at {listed(own)}" for seeds, own in alike.items())
+
+
+def _seeds_listed(seeds: Collection[Seeds]) -> str:
+    """Labels in order, three and more in a row of plain ones as `s3 to s5`."""
+    rows: list[list[Seeds]] = []
+    for one in sorted(seeds, key=lambda own: (own.init, own.data, own.sr, own.rht)):
+        last = rows[-1][-1] if rows else None
+        if last is not None and _is_next(last, one):
+            rows[-1].append(one)
+        else:
+            rows.append([one])
+    return listed(
+        [
+            word
+            for row in rows
+            for word in (
+                [f"{row[0].label} to {row[-1].label}"]
+                if len(row) > 2
+                else [one.label for one in row]
+            )
+        ]
+    )
+
+
+def _is_next(last: Seeds, one: Seeds) -> bool:
+    return one == _plain(one.init) and last == _plain(one.init - 1)
+
+
+def _plain(seed: int) -> Seeds:
+    return Seeds(init=seed, data=seed, sr=seed, rht=seed)
 
 
 def _wanted(wanted: Wanted) -> str:

@@ -2,7 +2,7 @@
 
     exponents   asked of (N, D) of the BF16 runs, by the rules that a fit of them will follow
     intervals   two seeds at least for a claim, whose interval is over seeds
-    power       the smallest gap, with the noise of public repeats
+    power       the smallest gap, with the noise that was seen at such sizes
 
 A sweep of one model or one budget asks for no law, and is told nothing about one.
 """
@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sweeps.design.noise_level import NoiseLevel, stated
+from sweeps.counts import non_embedding_parameters
+from sweeps.design.noise_level import stated
 from sweeps.design.resolving import Resolution, resolve
 from sweeps.fits.identifiability import Design, Support, examine
 from sweeps.fits.points import make_points
@@ -31,17 +32,12 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
     return (*_of_law(plan), *_of_claims(plan.spec))
 
 
-def power_line(plan: Plan, noise: NoiseLevel | None = None) -> str:
-    """Which gap the plan will resolve, in one sentence; empty where it has no gap.
-
-    Args:
-        plan: The sweep.
-        noise: Of a pair between seeds; by default that of public repeats at its largest model.
-    """
+def power_line(plan: Plan) -> str:
+    """Which gap the plan will resolve, in one sentence; empty where it has no gap."""
     if not any(cell.role is Role.QUANTIZED for cell in plan.cells):
         return ""
-    largest = max(run.N for run in plan.runs)
-    return resolution_line(resolve(plan.spec, noise or stated(largest)))
+    sizes = map(non_embedding_parameters, plan.spec.shapes())
+    return resolution_line(resolve(plan.spec, stated(sizes)))
 
 
 def resolution_line(found: Resolution) -> str:

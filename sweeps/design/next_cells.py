@@ -11,7 +11,7 @@ variance knows of (Box and Draper 1959 on designs that trust their model).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import inf, log
+from math import log
 
 from sweeps.budget import format_flops, format_tokens
 from sweeps.design.candidates import Candidate, candidates
@@ -21,8 +21,7 @@ from sweeps.design.noise_level import NoiseLevel
 from sweeps.design.question import Question, ask
 from sweeps.design.subject import arms_of, diverged, flops_of, largest, most_tokens
 from sweeps.design.suggested import NextCells, Suggestion, Why
-from sweeps.design.wanted import Term, Wanted
-from sweeps.errors import InputError
+from sweeps.design.wanted import Term, Wanted, to_spend
 from sweeps.gaps.pair import pair
 from sweeps.records import RunRecord
 from sweeps.spec import SweepSpec
@@ -70,9 +69,7 @@ def next_cells(
     arms = arms_of(wanted, spec)
     number = {name: index for index, names in enumerate(arms) for name in names}
     place = wanted.place or largest(records)
-    flops = budget if budget is not None else flops_of(records)
-    if not 0 < flops < inf:
-        raise InputError(f"budget = {flops:g}: must be a positive number of FLOPs")
+    flops = flops_of(records) if budget is None else to_spend(budget)
     done, planned = layouts(records, arms, [seeds.init for seeds in spec.all_seeds()])
     question = ask(wanted, place, records, pair(records), number, noise)
     shut = diverged(records, number)
@@ -93,6 +90,7 @@ def next_cells(
         wanted=wanted.text,
         place=place,
         guess=question.value,
+        unit="nats per token" if isinstance(wanted.what, Term) else "",
         law=question.formula,
         noise=noise,
         now=question.expected(done),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sweeps.budget import format_flops
 from sweeps.claims.judge import Judgement, Verdict
 from sweeps.claims.sentences import sentences
+from sweeps.design.wanted import to_spend
 from sweeps.wording import plural
 
 
@@ -35,9 +36,12 @@ def next_seeds(judgement: Judgement, budget: float | None = None) -> NextSeeds:
     Args:
         judgement: Of the claim.
         budget: FLOPs to spend.
+
+    Raises:
+        InputError: If the budget is not positive.
     """
     wanted, words = judgement.wanted, list(sentences(judgement))
-    paid = None
+    paid, budget = None, None if budget is None else to_spend(budget)
     if wanted is None:
         words.append(
             "No run is suggested: the claim is decided."

@@ -9,7 +9,9 @@ share its trunk; `trunk` is the correlation of their noise. Without measured rep
 
     sd      0.00125 from 30M parameters on, the median s.d. between repeats in 46 groups of runs of
             the 124M class (modded-nanogpt), which is that of a pair at rho = 0.5;
-            0.005 below, the middle of 0.002 to 0.008 found in pairs of 0.2M parameters
+            0.005 from 0.15M on, the middle of 0.002 to 0.008 found in pairs of 0.2M parameters
+            0.011 below, found in pairs of 0.05M and 0.1M at 17 tokens per parameter
+            of several models the root mean square, which is what a mean over them has
     bend    0.02 for losses, 0.003 for gaps: with these the misses of held-out sizes are as large as
             their standard deviation says, in the OLMo ladder, Gadre et al. and Quartet (a test)
     trunk   0.5, a guess
@@ -23,9 +25,13 @@ from sweeps.errors import InputError
 from sweeps.gaps.noise import Noise, noise
 from sweeps.gaps.pair import GapTable
 
-SMALL = 30e6
-SMALL_SD = 0.005
-LARGE_SD = 0.00125
+STATED = (
+    (30e6, 0.00125, "the median of public repeats of 124M models"),
+    (0.15e6, 0.005, "the middle of 0.002 to 0.008 seen at 0.2M parameters"),
+    (0.0, 0.011, "as seen at 0.05M and 0.1M parameters"),
+)
+"""Parameters from which on, s.d. of a pair, and where it is from."""
+
 DEFAULT_RHO = 0.5
 MOST_RHO = 0.99
 SD_LIMITS = (1e-6, 10.0)
@@ -77,13 +83,19 @@ def given(sd: float) -> NoiseLevel:
     return NoiseLevel(sd=sd, source="as given")
 
 
-def stated(largest: float) -> NoiseLevel:
-    """The noise of public repeats at this many parameters."""
-    if largest < SMALL:
-        return NoiseLevel(
-            sd=SMALL_SD, source="the middle of 0.002 to 0.008 seen at 0.2M parameters"
-        )
-    return NoiseLevel(sd=LARGE_SD, source="the median of public repeats of 124M models")
+def stated(sizes: Iterable[float]) -> NoiseLevel:
+    """The noise that was seen at such sizes, where nothing was measured.
+
+    Args:
+        sizes: Parameters of each model; at least one.
+    """
+    found = [next((sd, source) for least, sd, source in STATED if N >= least) for N in sizes]
+    sources = {source for _, source in found}
+    if len(sources) == 1:
+        return NoiseLevel(sd=found[0][0], source=sources.pop())
+    mean = sqrt(sum(sd**2 for sd, _ in found) / len(found))
+    parts = [f"{sd:g}, {source}" for sd, source in sorted(set(found))]
+    return NoiseLevel(sd=mean, source=f"root mean square over models of {'; '.join(parts)}")
 
 
 def measured(table: GapTable, recipes: Iterable[str], sweep: str) -> NoiseLevel | None:

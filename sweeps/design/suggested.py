@@ -61,8 +61,9 @@ class NextCells:
 
     Attributes:
         wanted: What was asked, as written.
-        place: Where it lies.
+        place: Where it lies; of a constant asked of no place, the largest cell of the sweep.
         guess: The quantity at the constants that are reckoned with.
+        unit: Of the quantity and its half widths; empty for a constant of the law.
         law: Their formula.
         noise: Of runs.
         now: From what is measured.
@@ -77,6 +78,7 @@ class NextCells:
     wanted: str
     place: Place
     guess: float
+    unit: str
     law: str
     noise: NoiseLevel
     now: Expected

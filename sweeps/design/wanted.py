@@ -13,9 +13,9 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from math import isfinite
+from math import inf, isfinite
 
-from sweeps.budget import Measure, parse_budget
+from sweeps.budget import LARGEST, Measure, parse_budget
 from sweeps.counts import non_embedding_parameters
 from sweeps.errors import InputError
 from sweeps.families.ladder import preset
@@ -24,6 +24,10 @@ FORMS = (
     "gap(RECIPE) at N=1e9, D=20e9; loss(RECIPE) at N=..., D=...; alpha, beta or E; "
     "eff_N(RECIPE), eff_D(RECIPE) or C_mult(RECIPE); claim NAME"
 )
+
+MOST = float(LARGEST[Measure.TOKENS])
+MOST_RATIO = float(LARGEST[Measure.TOKENS_PER_PARAMETER])
+"""Limits of a place: no budget of a sweep goes beyond them."""
 
 _FORM = re.compile(r"(?P<head>.*?)(?:\s+at\s+(?P<place>.+))?", re.DOTALL)
 _CALL = re.compile(r"(?P<name>\w+)\s*\((?P<recipe>.+)\)", re.DOTALL)
@@ -108,6 +112,29 @@ def parse_wanted(text: str) -> Wanted | WantedClaim:
     return Wanted(text=written, what=what, recipe=recipe, place=where)
 
 
+def parse_spend(text: str) -> float:
+    """FLOPs to spend, from a text such as `1e17` or `1e17flops`.
+
+    Raises:
+        InputError: If it is no positive number of FLOPs.
+    """
+    try:
+        return to_spend(float(text.strip().removesuffix(Measure.FLOPS)))
+    except ValueError:
+        raise InputError(f"budget = {text}: must be a number of FLOPs, such as 1e17") from None
+
+
+def to_spend(flops: float) -> float:
+    """FLOPs that may be spent.
+
+    Raises:
+        InputError: If it is no positive number.
+    """
+    if not 0 < flops < inf:
+        raise InputError(f"budget = {flops:g}: must be a positive number of FLOPs")
+    return flops
+
+
 def _subject(head: str, written: str) -> tuple[Term | Constant, str | None]:
     call = _CALL.fullmatch(head)
     name, recipe = (call["name"], call["recipe"].strip()) if call else (head, None)
@@ -132,7 +159,13 @@ def _place(text: str, written: str) -> Place:
             f"want = {written}: write the place as N=1e9, D=20e9, not {text.strip()!r}"
         )
     N = _size(found["N"], written)
-    return Place(N=N, D=_tokens(found["D"], N, written))
+    D = _tokens(found["D"], N, written)
+    for name, value in (("N", N), ("D", D)):
+        if not 1 <= value <= MOST:
+            raise InputError(f"want = {written}: {name} = {value:g}: must lie from 1 to {MOST:g}")
+    if D / N > MOST_RATIO:
+        raise InputError(f"want = {written}: D/N = {D / N:g}: must be at most {MOST_RATIO:g}")
+    return Place(N=N, D=D)
 
 
 def _size(text: str, written: str) -> float:

@@ -46,19 +46,5 @@ def arm_points(records: Iterable[RunRecord]) -> Points:
     return make_points(N, D, loss, arms=arms, groups=groups)
 
 
-def mixture(records: Iterable[RunRecord]) -> str:
-    """Why the losses of these runs are not comparable; empty if they are."""
-    texts = {
-        (
-            *(run.spec.corpus.kind, run.spec.corpus.fingerprint),
-            *(replace(run.spec.tokenizer, path=""), run.spec.evaluation),
-        )
-        for run in records
-    }
-    if len(texts) < 2:
-        return ""
-    return f"the runs read {len(texts)} different texts, tokenizers or held-out sets"
-
-
 def _cluster(spec: RunSpec) -> str:
     return f"{baseline_id(replace(spec, seeds=Seeds()))} {spec.seeds.label}"

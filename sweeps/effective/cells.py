@@ -1,7 +1,8 @@
 """Effective numbers of a format cell by cell, by two methods that share no assumption.
 
-    horizontal   the BF16 losses themselves, interpolated; t interval over the pairs of the cell
-    slope        mean gap over the slope of the BF16 law; t interval by the delta method
+    horizontal   the BF16 losses themselves, interpolated; t interval over the pairs of the cell,
+                 which holds no error of the interpolated curve
+    slope        mean gap over the slope of the BF16 law; its interval holds the errors of both
 
 The noise of a pair is pooled over the cells with repeats; without any it is the scatter of the gaps
 about their law. A single multiplier is a summary: where these numbers move with D / N, it is none.
@@ -124,7 +125,7 @@ def _slope(name: str, gaps: Array, noise: PairNoise | None, slope: Slope | None)
         case str():
             return Multiplier(name=name, method=Method.SLOPE, n=len(gaps), reason=found)
         case LogRatio():
-            low, high = found.ends() or (None, None)
+            low, high = found.ends or (None, None)
             return Multiplier(
                 name=name,
                 value=exp(found.value),

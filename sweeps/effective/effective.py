@@ -9,6 +9,7 @@ constants of the law may well be undetermined while the multipliers are not: wha
 multiplier is that its own interval stays off the search's bounds and within a factor of ten.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, sqrt
 
@@ -20,7 +21,7 @@ from sweeps.effective.horizontal import Baseline
 from sweeps.effective.joint_fit import JointFit, fit_joint, log_multipliers
 from sweeps.effective.result import Effective, Method, Multiplier
 from sweeps.effective.shared_floor import shared_floor
-from sweeps.effective.slope import FARTHEST, slopes
+from sweeps.effective.slope import FARTHEST, Slope, slopes
 from sweeps.fits.bootstrap import CAUTIOUS_CELLS
 from sweeps.fits.differences import Differences, differences
 from sweeps.fits.forms import BASES, form, part
@@ -89,10 +90,12 @@ def _of_arm(points: Points, arm: str, bf16: Fit, settings: Settings, floors: boo
 
 
 def _surface(bf16: Fit) -> Solution | None:
-    """The fitted law, if it has slopes in N and in D."""
-    law = bf16.solution.law if bf16.solution is not None else None
-    named = law is not None and law.name in BASES
-    return bf16.solution if named or isinstance(law, LocalPower) else None
+    """The fitted law, if it has draws, and slopes in N and in D."""
+    solution = bf16.solution
+    if solution is None or not solution.samples.rows:
+        return None
+    law = solution.law
+    return solution if law.name in BASES or isinstance(law, LocalPower) else None
 
 
 def reference_of(points: Points) -> Points:
@@ -174,9 +177,7 @@ def _by_slope(pairs: Differences, solution: Solution, n_points: int) -> Effectiv
     by_cell = {place: slopes(solution, *place) for place in dict.fromkeys(places)}
     numbers = []
     for axis, name in enumerate(("eff_N", "eff_D")):
-        slope = np.array([by_cell[place][axis].value for place in places])
-        error = np.array([by_cell[place][axis].se for place in places])
-        numbers.append(_mean_ratio(name, pairs, slope, error))
+        numbers.append(_mean_ratio(name, pairs, [by_cell[place][axis] for place in places]))
     reason = "a tangent of the BF16 losses does not reach the frontier of least loss"
     return Effective(
         label=pairs.label,
@@ -197,12 +198,12 @@ def _by_slope(pairs: Differences, solution: Solution, n_points: int) -> Effectiv
     )
 
 
-def _mean_ratio(name: str, pairs: Differences, slope: Array, error: Array) -> Multiplier:
-    """Mean over clusters of gap / slope, with the slope's own error."""
-    if np.any(slope >= 0) or np.any(2 * error >= -slope):
+def _mean_ratio(name: str, pairs: Differences, by_pair: Sequence[Slope]) -> Multiplier:
+    """Mean over clusters of gap / slope, with the slope's own error, which all of them share."""
+    if not all(slope.falls for slope in by_pair):
         reason = "the slope of the BF16 law is not clearly below 0"
         return Multiplier(name=name, n=pairs.n_cells, method=Method.SLOPE, reason=reason)
-    logs = pairs.gap / slope
+    logs = pairs.gap / np.array([slope.value for slope in by_pair])
     means = np.bincount(pairs.cluster, weights=logs) / np.bincount(pairs.cluster)
     mean, n = float(means.mean()), len(means)
     if abs(mean) > np.log(FARTHEST):
@@ -213,8 +214,8 @@ def _mean_ratio(name: str, pairs: Differences, slope: Array, error: Array) -> Mu
         return Multiplier(
             name=name, value=exp(mean), n=pairs.n_cells, method=Method.SLOPE, reason=reason
         )
-    se = float(np.hypot(means.std(ddof=1) / sqrt(n), mean * float(np.mean(error / -slope))))
-    half = t_half_width(se, n - 1)
+    shared = mean * float(np.mean([slope.half / -slope.value for slope in by_pair]))
+    half = float(np.hypot(t_half_width(float(means.std(ddof=1)) / sqrt(n), n - 1), shared))
     return Multiplier(
         name=name,
         value=exp(mean),
@@ -275,8 +276,8 @@ def _verdict(
         lines.append(f"{agreeing} of {len(objectives)} starts reached the best optimum.")
     if n_clusters < CAUTIOUS_CELLS:
         lines.append(
-            f"With {n_clusters} clusters, fewer than {CAUTIOUS_CELLS}, the 95 % intervals cover "
-            "about 90 %."
+            f"With {n_clusters} clusters, fewer than {CAUTIOUS_CELLS}, the 95 % intervals rest on "
+            "little."
         )
     return tuple(lines)
 

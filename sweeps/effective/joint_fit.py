@@ -43,7 +43,7 @@ class JointFit:
 def fit_joint(points: Points, law: Joint, settings: Settings) -> JointFit | str:
     """Fits a joint law to all arms at once, or says why there are too few clusters for it."""
     found = search(law, points, settings)
-    if not isfinite(widening(points, found.spent)):
+    if not isfinite(widening(points.n_clusters, found.spent, grouped=points.is_grouped)):
         return f"{points.n_clusters} clusters are too few for the {found.spent} constants of an arm"
     return JointFit(law=law, searched=found, draws=drawn(found, points, settings))
 

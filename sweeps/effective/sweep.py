@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sweeps.effective.additivity import Additivity, additivity, decompositions
-from sweeps.effective.arms import arm_points, mixture
+from sweeps.effective.arms import arm_points
 from sweeps.effective.effective import effective, unidentified
 from sweeps.effective.predictions import Order, Predicted, Signs, orders, predicted, signs
 from sweeps.effective.result import Effective
 from sweeps.fits.differences import differences
 from sweeps.fits.result import Fit
 from sweeps.fits.settings import Settings
-from sweeps.measured import distinct
+from sweeps.measured import distinct, mixture
 from sweeps.records import RunRecord
 
 

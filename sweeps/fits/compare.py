@@ -8,7 +8,7 @@ together: one at a time would overstate skill, since its neighbours in D lie clo
 one run alone is known to within the residuals of the fit, which stand for its standard error. A
 form counts as equal only if AICc does not speak against it by more than 2 (Burnham and Anderson
 2002, section 2.6): the intervals of a form that the data reject hold its constants, not the truth.
-Where no rung can be left out, AICc decides alone.
+The next best form then takes its place. Where no rung can be left out, AICc decides alone.
 """
 
 from collections.abc import Sequence
@@ -87,16 +87,26 @@ def compare(points: Points, laws: Sequence[str], settings: Settings) -> tuple[Cr
 
 def choose(criteria: Sequence[Criteria]) -> str:
     """Name of the form to report: least held-out error, ties towards fewer constants."""
-    tested = [(one.held_out, one) for one in criteria if one.held_out is not None]
-    if len(tested) == len(criteria):
-        error, best = min(tested, key=lambda pair: pair[0])
+    left = [(one.held_out, one) for one in criteria if one.held_out is not None]
+    if len(left) < len(criteria):
+        return _fewest(criteria)
+    while True:
+        error, best = min(left, key=lambda pair: pair[0])
         limit = error + (best.held_out_se or 0.0)
-        equal = [one for value, one in tested if value <= limit]
-    else:
-        equal = list(criteria)
-    least = min(_aicc(one) for one in equal)
-    equal = [one for one in equal if _aicc(one) <= least + NO_EVIDENCE]
-    return min(equal, key=lambda one: one.n_constants).law
+        equal = [one for value, one in left if value <= limit]
+        if best in _unrejected(equal):
+            return _fewest(equal)
+        # What AICc rejects sets no limit for the others either.
+        left = [(value, one) for value, one in left if one is not best]
+
+
+def _unrejected(equal: Sequence[Criteria]) -> list[Criteria]:
+    least = min(map(_aicc, equal))
+    return [one for one in equal if _aicc(one) <= least + NO_EVIDENCE]
+
+
+def _fewest(equal: Sequence[Criteria]) -> str:
+    return min(_unrejected(equal), key=lambda one: one.n_constants).law
 
 
 def judged(name: str, found: Searched, points: Points, settings: Settings) -> Compared:

@@ -16,14 +16,10 @@ from enum import StrEnum
 
 
 class Absence(StrEnum):
-    """Why an endpoint is not among the points of a fit."""
+    """What a policy for diverged runs knows, of the reasons why an endpoint is not fitted."""
 
     DIVERGED = "diverged"
     DIVERGED_CELL = "its cell holds a diverged run"
-    UNFINISHED = "unfinished"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    NO_LOSS = "its loss is not a positive finite number"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +31,7 @@ class Excluded:
         N: Parameters.
         tokens: Training tokens.
         arm: Name of the arm it would belong to.
-        reason: Why it is absent: an `Absence`, or the word that a file has for it.
+        reason: Why it is absent: an `Absence`, or the word that its sweep or file has for it.
     """
 
     label: str

@@ -33,6 +33,7 @@ from sweeps.fits.gap_result import GapFit, GapForm
 from sweeps.fits.result import QUANTILES, Estimate, Samples
 from sweeps.fits.search import optimize, polish
 from sweeps.fits.target import Target
+from sweeps.fits.widening import widened, widening
 from sweeps.intervals import t_half_width
 from sweeps.laws.gap_multipliers import GapMultipliers
 from sweeps.laws.gap_power import GapPower
@@ -244,8 +245,8 @@ def _spread(
     theta, _ = polish(
         best.target, starts, weights, np.inf, tolerance=TOLERANCE, max_steps=MAX_STEPS
     )
-    factor = np.sqrt(clusters / (clusters - len(best.theta) / 2))
-    wide = best.theta + factor * (theta - best.theta)
+    factor = widening(clusters, len(best.theta), grouped=False)
+    wide = widened(theta, best.theta, best.target.bounds, factor)
     return _Spread(
         draws=wide,
         ends=np.quantile(wide, QUANTILES, axis=0),

@@ -65,7 +65,7 @@ def drawn(found: Searched, points: Points, settings: Settings) -> Array:
     draws = bootstrap(
         found.target, points, found.optimum, resamples=settings.resamples, seed=settings.seed
     )
-    factor = widening(points, found.spent)
+    factor = widening(points.n_clusters, found.spent, grouped=points.is_grouped)
     return widened(draws, found.optimum.theta, found.target.bounds, factor)
 
 

@@ -16,6 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from sweeps.errors import InputError
 from sweeps.laws.law import Array, At
 
+LEAST, MOST = 1e-30, 1e30
+"""Beyond these no unit of N, D or L leads, and sums of squares leave the floating-point range."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Points:
@@ -56,6 +59,12 @@ class Points:
         return len(np.unique(self.cluster))
 
     @property
+    def is_grouped(self) -> bool:
+        """Whether some cluster holds several cells."""
+        places = np.unique(np.stack([self.cluster, self.cell]), axis=1)
+        return bool(places.shape[1] > self.n_clusters)
+
+    @property
     def where(self) -> At:
         """The places of the rows."""
         return At(N=self.N, D=self.D, arm=self.arm)
@@ -89,12 +98,12 @@ def make_points(
         loss: Nats per token, shape (n,).
         arms: Name of the arm of each row; by default one arm.
         reference: Name of the arm that comes first; the others follow by name. By default arms
-            come in the order of their first rows.
+            come in the order of their first rows, as they do without a row.
         groups: Name of the bootstrap cluster of each row; by default its (N, D) cell.
 
     Raises:
-        InputError: If the lengths differ, a value is not positive and finite, or no row is of the
-            reference.
+        InputError: If the lengths differ, a value is not positive and finite or is beyond `LEAST`
+            and `MOST`, or no row is of the reference.
     """
     columns = {"N": N, "D": D, "loss": loss}
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in columns.items()}
@@ -104,6 +113,9 @@ def make_points(
         bad = values[~(np.isfinite(values) & (values > 0))]
         if len(bad):
             raise InputError(f"{name} = {bad[0]}: every value must be positive and finite")
+        far = values[(values < LEAST) | (values > MOST)]
+        if len(far):
+            raise InputError(f"{name} = {far[0]:g}: values lie between {LEAST:g} and {MOST:g}")
     for name, labels in (("arms", arms), ("groups", groups)):
         if labels is not None and len(labels) != len(arrays["loss"]):
             raise InputError(f"{name} has {len(labels)} names for {len(arrays['loss'])} losses")
@@ -128,7 +140,7 @@ def make_points(
 
 def _names(named: Sequence[str], reference: str | None) -> tuple[str, ...]:
     """Names of the arms, the reference first."""
-    if reference is None:
+    if reference is None or not named:
         return tuple(dict.fromkeys(named)) or ("",)
     if reference not in named:
         present = ", ".join(sorted(set(named)))

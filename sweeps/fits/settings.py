@@ -10,7 +10,7 @@ from sweeps.errors import InputError
 from sweeps.fits.target import Residual
 from sweeps.laws.joint import Effect
 
-METHOD_VERSION = 3
+METHOD_VERSION = 4
 AUTO = "auto"
 RESAMPLES = 1000
 MIN_RESAMPLES = 100

@@ -8,6 +8,7 @@ import numpy as np
 from sweeps.fits.bootstrap import CAUTIOUS_CELLS
 from sweeps.fits.evidence import Criteria, Excluded, Outlier
 from sweeps.fits.identifiability import Design
+from sweeps.fits.outliers import EXACT
 from sweeps.fits.result import Estimate, Fit, Solution, Status
 from sweeps.fits.settings import AUTO, Diverged
 from sweeps.laws.law import Array
@@ -64,8 +65,12 @@ def absent_sentence(excluded: Sequence[Excluded], policy: Diverged) -> str:
             sorted(excluded, key=lambda one: one.reason), lambda one: one.reason
         )
     ]
-    named = [f"{one.label} at {one.tokens:,.0f} tokens ({one.reason})" for one in excluded[:NAMED]]
-    more = f" and {len(excluded) - NAMED} more" if len(excluded) > NAMED else ""
+    runs: dict[tuple[str, str], list[str]] = {}
+    for one in excluded:
+        runs.setdefault((one.label, one.reason), []).append(f"{one.tokens:,.0f}")
+    told = [f"{label} at {listed(at)} tokens ({why})" for (label, why), at in runs.items()]
+    named = told[:NAMED]
+    more = f" and {plural(len(told) - NAMED, 'more run')}" if len(told) > NAMED else ""
     sentence = f"Not fitted: {listed(counts)}; {', '.join(named)}{more}."
     if not any(one.is_diverged for one in excluded):
         return sentence
@@ -117,6 +122,9 @@ def _compared(fit: Fit, chosen: Criteria) -> str:
             f"{chosen.law} form {why}."
         )
     errors = [f"{one.law} {_percent(one.held_out)}" for one in everyone]
+    least = min(one.held_out for one in everyone if one.held_out is not None)
+    if fit.settings.law == AUTO and chosen.held_out is not None and chosen.held_out > least:
+        why += ", of fewest constants among those within a standard error that AICc leaves standing"
     return (
         f"Error on the largest size, left out of the fit: {listed(errors)}; the {chosen.law} form "
         f"{why}."
@@ -146,7 +154,9 @@ def _few(fit: Fit) -> str:
 
 
 def _search(solution: Solution) -> list[str]:
-    lines = []
+    lines: list[str] = []
+    if solution.rms < EXACT:
+        return lines
     if solution.starts_agreeing < solution.starts:
         ratio = solution.basin_ratio
         next_best = "" if ratio is None else f"; the next best basin is {ratio - 1:.2g} worse"

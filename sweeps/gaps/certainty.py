@@ -25,6 +25,8 @@ class Basis(StrEnum):
 
     SEEDS = "seeds"
     MODELS = "models"
+    CELLS = "cells"
+    GROUPS = "groups"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,4 +78,11 @@ def over(sure: Certainty | None, n_models: int) -> str:
     models = plural(n_models, "model")
     these = "this model" if n_models == 1 else f"these {models}"
     what = f"seeds at {these}" if sure.basis is Basis.SEEDS else models
-    return f"{100 * sure.level:.4g} % t interval over {what} {sure.low:+.4f} to {sure.high:+.4f}"
+    level = level_text(sure.level)
+    return f"{level} t interval over {what} {sure.low:+.4f} to {sure.high:+.4f}"
+
+
+def level_text(level: float) -> str:
+    """`95 %`, `99.86 %`, with more digits where four would say 100 %."""
+    texts = (f"{100 * level:.{digits}g}" for digits in range(4, 17))
+    return f"{next((text for text in texts if float(text) < 100), '100')} %"

@@ -27,7 +27,7 @@ class Verdict(StrEnum):
 
     EQUIVALENT = "within"  # inside the margin on both sides
     NO_WORSE = "no worse"  # below the margin; how far below zero is open, or beyond the margin
-    WORSE = "worse"  # above the margin
+    WORSE = "above"  # worse than BF16 by more than the margin
     UNDECIDED = "undecided"
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
 
-from sweeps.gaps.certainty import Certainty, over
+from sweeps.gaps.certainty import Certainty, level_text, over
 from sweeps.gaps.clusters import Key, clusters, key_of, mean_over_models
 from sweeps.gaps.pair import GapTable
 from sweeps.gaps.paired import Gap, Missing
@@ -99,7 +99,9 @@ def headline(table: GapTable) -> tuple[str, ...]:
     if ranking is None:
         none_shared = "The recipes share no cell in which all have a gap, so they have no order."
         return (*((none_shared,) if table.gaps else ()), *missing)
-    return (_closest(ranking), *_lead(ranking, table.level), *missing)
+    is_part = any(summary.n_pairs > ranking.n_pairs for summary in table.summaries)
+    shared = " that all recipes share" if is_part else ""
+    return (_closest(ranking, shared), *_lead(ranking, table.level), *missing)
 
 
 def _certainty(values: dict[Key, float], level: float) -> Certainty | None:
@@ -118,14 +120,14 @@ def _missing(table: GapTable) -> tuple[str, ...]:
     return (*((f"No gap could be measured for {listed(silent)}.",) if silent else ()), *said)
 
 
-def _closest(ranking: Ranking) -> str:
+def _closest(ranking: Ranking, shared: str) -> str:
     gap, share = ranking.means[0], ranking.relative[0]
     where = "above" if gap > 0 else "below"
     subject = "has the lowest loss against" if len(ranking.recipes) > 1 else "against"
     return (
         f"{ranking.recipes[0]} {subject} BF16: {abs(gap):.4f} nats per token {where} it "
         f"({share:+.2f} % of the BF16 loss), {over(ranking.certainty, ranking.n_models)}, "
-        f"n = {plural(ranking.n_pairs, 'pair')} in {plural(ranking.n_cells, 'cell')}."
+        f"n = {plural(ranking.n_pairs, 'pair')} in {plural(ranking.n_cells, 'cell')}{shared}."
     )
 
 
@@ -135,13 +137,15 @@ def _lead(ranking: Ranking, level: float) -> tuple[str, ...]:
     sure = over(ranking.lead_certainties[0], ranking.n_models)
     if ranking.n_comparisons > 1 and ranking.lead_certainties[0] is not None:
         sure += (
-            f", so that all {ranking.n_comparisons} pairs of recipes hold at {100 * level:.4g} %"
+            f", so that all {ranking.n_comparisons} pairs of recipes hold at {level_text(level)}"
         )
     said = f"{ranking.recipes[1]} is {ranking.leads[0]:.4f} nats higher in the same pairs ({sure})."
     open_ones = ranking.not_told_apart
     if not open_ones:
         return (said,)
     said += " The order is not settled."
-    if len(ranking.recipes) > 2:
+    if len(open_ones) == len(ranking.leads) > 1:
+        said += f" None of the other recipes is told apart from {ranking.recipes[0]}."
+    elif len(ranking.recipes) > 2:
         said += f" Not told apart from {ranking.recipes[0]}: {listed(open_ones)}."
     return (said,)

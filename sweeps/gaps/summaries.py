@@ -13,7 +13,7 @@ a run that diverged has no gap, and the mean is of the pairs that did not.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 
@@ -144,6 +144,11 @@ def summarise(
         seeds_needed=None if mean is None else _seeds_needed(mean, sure, groups),
         cells=cells,
     )
+
+
+def by_gap(summaries: Sequence[GapSummary]) -> list[GapSummary]:
+    """Lowest mean gap first; recipes without one last."""
+    return sorted(summaries, key=lambda one: inf if one.mean is None else one.mean)
 
 
 def certainty_of(

@@ -134,8 +134,3 @@ def loss(law: Law, theta: Array, where: At) -> Array:
     """Loss that the law predicts, nats per token, shape (..., n)."""
     value: Array = np.exp(law.log_loss(theta, where))
     return value
-
-
-def log_residual(law: Law, theta: Array, where: At, observed: Array) -> Array:
-    """ln(predicted loss) - ln(observed loss), shape (..., n)."""
-    return law.log_loss(theta, where) - np.log(observed)

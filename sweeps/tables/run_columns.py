@@ -3,6 +3,7 @@
     N, D, loss          parameters, tokens, validation loss in nats per token
     arm                 what a fit holds apart (a number format); two columns joined by a slash
     group               rows that a bootstrap draws together (checkpoints of one run)
+    seed                of initial weights and data order: what two paired rows have in common
     excluded            why a row is listed and not fitted (`diverged`, `unfinished`), else empty
     hash                identity of a configuration without its seed
     tokenizer, evaluation, phase    of the text, of the held-out set, of the schedule
@@ -11,7 +12,7 @@ Rows of one arm at one (N, D) are repeats and must agree in their hash. What is 
 have one tokenizer, one held-out set and one phase, or its losses are not comparable.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from pandas import DataFrame, Series
@@ -46,12 +47,16 @@ class Columns:
         loss: Nats per token.
         arm: One name, or several with commas between.
         group: Bootstrap cluster.
+        seed: What rows must share to be a pair.
         label: What a row is called where it is excluded; its number if None.
         excluded: Why a row is not fitted, else empty.
         hash: Identity of the configuration.
         tokenizer: What made the tokens.
         evaluation: The held-out set.
         phase: Of the learning-rate schedule.
+
+    Raises:
+        InputError: If two of N, D and loss are one column.
     """
 
     N: str = "N"
@@ -59,12 +64,21 @@ class Columns:
     loss: str = "loss"
     arm: str | None = None
     group: str | None = None
+    seed: str | None = None
     label: str | None = None
     excluded: str | None = None
     hash: str | None = None
     tokenizer: str | None = None
     evaluation: str | None = None
     phase: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses one column for two things."""
+        if len({self.N, self.D, self.loss}) < 3:
+            raise InputError(
+                f"n-col = {self.N}, d-col = {self.D}, loss-col = {self.loss}: one column cannot be "
+                "two of them"
+            )
 
 
 def samples(
@@ -76,13 +90,13 @@ def samples(
         InputError: If a column is missing, a value makes no sense, or rows that would be fitted
             together are not comparable.
     """
-    arms = _arms(frame, columns, label)
-    order = _ordered(arms, baseline) if columns.arm is not None else [label]
+    arms = arm_names(frame, columns, label)
+    order = ordered(arms, baseline) if columns.arm is not None else [label]
     return tuple(
         Sample(
             label=arm,
             points=_points(frame[arms == arm], columns, arm),
-            excluded=tuple(_excluded(frame[arms == arm], columns, arm)),
+            excluded=tuple(excluded_rows(frame[arms == arm], columns, arm)),
         )
         for arm in order
     )
@@ -96,55 +110,96 @@ def joint_sample(
     Raises:
         InputError: As in `samples`.
     """
-    arms = _arms(frame, columns, label)
-    rank = {arm: place for place, arm in enumerate(_ordered(arms, baseline))}
-    ordered = frame.loc[arms.map(rank).sort_values(kind="stable").index]
-    apart = [
-        item
-        for arm in rank
-        for item in _excluded(ordered[arms[ordered.index] == arm], columns, arm)
-    ]
-    return Sample(label=label, points=_points(ordered, columns, label), excluded=tuple(apart))
+    arms = arm_names(frame, columns, label)
+    order = ordered(arms, baseline)
+    apart = [item for arm in order for item in excluded_rows(frame[arms == arm], columns, arm)]
+    points = _points(frame, columns, label, reference=order[0])
+    return Sample(label=label, points=points, excluded=tuple(apart))
 
 
-def _arms(frame: DataFrame, columns: Columns, label: str) -> Series:
+def arm_names(frame: DataFrame, columns: Columns, label: str) -> Series:
+    """The arm of each row; the label where no column of arms is named.
+
+    Raises:
+        InputError: If a column is missing, or a row is of no arm.
+    """
     if columns.arm is None:
         return Series(label, index=frame.index, dtype=object)
     parts = [words(frame, name.strip(), key="arm-col") for name in columns.arm.split(",")]
     joined = parts[0]
     for part in parts[1:]:
         joined = joined + "/" + part
+    nameless = [row for row, name in joined.items() if not name.strip("/")]
+    if nameless:
+        raise InputError(
+            f"arm-col = {columns.arm}: row {nameless[0]} names no arm; leave out such rows with "
+            "--where"
+        )
     return joined
 
 
-def _ordered(arms: Series, baseline: str | None) -> list[str]:
+def spelt(arm: str, names: Collection[str]) -> str:
+    """An arm as it is known: `A,B` is `A/B` where only that is one of the names."""
+    slashed = "/".join(part.strip() for part in arm.split(","))
+    return slashed if arm not in names and slashed in names else arm
+
+
+def ordered(arms: Series, baseline: str | None) -> list[str]:
+    """Names of the arms, the baseline first.
+
+    Raises:
+        InputError: If no row is of the baseline.
+    """
     names = list(dict.fromkeys(arms))
     if baseline is None:
-        parts = {name: set(name.lower().split("/")) for name in names}
-        first = next((name for name in names if parts[name] == {REFERENCE}), names[0])
-    elif baseline in names:
-        first = baseline
-    else:
+        first = next((name for name in names if is_reference(name)), names[0])
+    elif (first := spelt(baseline, names)) not in names:
         raise InputError(f"baseline = {baseline}: no row is of this arm{nearest(baseline, names)}")
     return [first, *(name for name in names if name != first)]
 
 
-def _points(frame: DataFrame, columns: Columns, label: str) -> Points:
-    fitted = frame[~_is_excluded(frame, columns)]
-    sizes, data, loss = (
-        numbers(fitted, name, key=key)
-        for key, name in (("n-col", columns.N), ("d-col", columns.D), ("loss-col", columns.loss))
-    )
-    arms = _arms(fitted, columns, label)
-    _refuse_mixtures(fitted, columns, label)
-    _refuse_foreign_repeats(fitted, columns, arms)
-    groups = words(fitted, columns.group, key="group-col") if columns.group is not None else None
+def is_reference(arm: str) -> bool:
+    """Whether every part of an arm's name is that of the reference."""
+    return set(arm.lower().split("/")) == {REFERENCE}
+
+
+def fitted_rows(frame: DataFrame, columns: Columns, label: str) -> DataFrame:
+    """What is fitted, as columns N, D, loss, arm and, where they are named, group and seed.
+
+    Args:
+        frame: Of the file.
+        columns: What its columns mean.
+        label: What the rows are called in a message.
+
+    Raises:
+        InputError: If a column is missing, a value makes no sense, or rows are not comparable.
+    """
+    rows = frame[~_is_excluded(frame, columns)]
+    found = {
+        "N": numbers(rows, columns.N, key="n-col"),
+        "D": numbers(rows, columns.D, key="d-col"),
+        "loss": numbers(rows, columns.loss, key="loss-col"),
+        "arm": arm_names(rows, columns, label),
+    }
+    _refuse_mixtures(rows, columns, label)
+    _refuse_foreign_repeats(rows, columns, found["arm"])
+    for name, own in (("group", columns.group), ("seed", columns.seed)):
+        if own is not None:
+            found[name] = words(rows, own, key=f"{name}-col")
+    return DataFrame(found, index=rows.index)
+
+
+def _points(
+    frame: DataFrame, columns: Columns, label: str, *, reference: str | None = None
+) -> Points:
+    rows = fitted_rows(frame, columns, label)
     return make_points(
-        sizes.to_numpy(),
-        data.to_numpy(),
-        loss.to_numpy(),
-        arms=tuple(arms),
-        groups=None if groups is None else tuple(groups),
+        rows["N"].to_numpy(),
+        rows["D"].to_numpy(),
+        rows["loss"].to_numpy(),
+        arms=tuple(rows["arm"]),
+        reference=reference,
+        groups=None if columns.group is None else tuple(rows["group"]),
     )
 
 
@@ -154,7 +209,8 @@ def _is_excluded(frame: DataFrame, columns: Columns) -> Series:
     return words(frame, columns.excluded, key="excluded-col") != ""
 
 
-def _excluded(frame: DataFrame, columns: Columns, arm: str) -> Iterator[Excluded]:
+def excluded_rows(frame: DataFrame, columns: Columns, arm: str) -> Iterator[Excluded]:
+    """Rows of one arm that a column takes out of the fit, each with the reason."""
     rows = frame[_is_excluded(frame, columns)]
     if rows.empty or columns.excluded is None:
         return

@@ -19,6 +19,8 @@ from sweeps.errors import InputError
 from sweeps.wording import listed, plural
 
 LEAST_BLOCK = 1 << 20
+HEADER = 1 << 16
+OTHER_MARKS = {b";": "semicolons", b"\t": "tabs"}
 SHOWN = 40
 """Columns named in a message, at most."""
 
@@ -36,21 +38,24 @@ def read_frame(path: Path) -> DataFrame:
     """
     read = READERS.get(path.suffix.lower())
     if read is None:
-        raise InputError(f"{path}: a file of runs ends in {listed(list(READERS))}")
+        raise InputError(f"{path}: a file of runs ends in {' or '.join(READERS)}")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, not a file of runs")
     try:
         table = read(path)
+        names = table.column_names
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (pyarrow.ArrowException, ValueError) as error:
+    except (pyarrow.ArrowException, ValueError, RecursionError) as error:
         kind = path.suffix[1:].upper()
         raise InputError(f"{path} is not a {kind} file of runs: {_first_line(error)}") from error
-    names = table.column_names
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"{path}: more than one column is named {listed(twice)}")
     if not table.num_rows:
         raise InputError(f"{path} has no row under its header")
-    frame: DataFrame = table.to_pandas()
+    # What another program kept as the index of its rows is a column like any other.
+    frame: DataFrame = table.to_pandas(ignore_metadata=True)
     frame.index = frame.index + 1
     return frame
 
@@ -92,7 +97,8 @@ def numbers(frame: DataFrame, name: str, *, key: str) -> Series:
     text = exact.isna() & values.notna()
     if values.dtype.kind == "b" or text.any():
         row = values.index[0] if values.dtype.kind == "b" else text.index[text][0]
-        raise InputError(f"{key} = {name}: row {row} holds {values[row]!r}, which is no number")
+        held = str(values[row])
+        raise InputError(f"{key} = {name}: row {row} holds {held!r}, which is no number")
     good = (exact > 0) & (exact < float("inf"))
     if not good.all():
         row = good.index[~good][0]
@@ -108,15 +114,37 @@ def numbers(frame: DataFrame, name: str, *, key: str) -> Series:
 
 
 def words(frame: DataFrame, name: str, *, key: str) -> Series:
-    """One column as text; a missing value is the empty text."""
-    values = column(frame, name, key=key)
-    return values.map(lambda value: "" if value is None or value != value else str(value))
+    """One column as text; a missing value is the empty text, a whole number has no point."""
+    return column(frame, name, key=key).map(_word)
+
+
+def _word(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    # Whole numbers beside a missing one come as floats.
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _csv(path: Path) -> pyarrow.Table:
+    _refuse_other_marks(path)
     # One block, so that a column has one type however late its first text comes.
     block = max(LEAST_BLOCK, path.stat().st_size + 1)
-    return csv.read_csv(path, read_options=csv.ReadOptions(block_size=block))
+    table = csv.read_csv(path, read_options=csv.ReadOptions(block_size=block))
+    for field in table.schema:
+        if pyarrow.types.is_binary(field.type):
+            raise ValueError(f"column {field.name} is not text in UTF-8")
+    return table
+
+
+def _refuse_other_marks(path: Path) -> None:
+    """A header without commas but with another mark: its commas may be decimal."""
+    with path.open("rb") as file:
+        header = file.readline(HEADER)
+    for mark, name in OTHER_MARKS.items():
+        if mark in header and b"," not in header:
+            raise ValueError(
+                f"its columns stand apart by {name}; commas are read, with decimal points"
+            )
 
 
 def _parquet(path: Path) -> pyarrow.Table:
@@ -133,7 +161,9 @@ def _json(path: Path) -> pyarrow.Table:
 
 
 def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+    said = next(iter(str(error).splitlines()), type(error).__name__)
+    # A message may quote bytes of the file, and a terminal must not act on them.
+    return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in said)
 
 
 READERS: Mapping[str, Callable[[Path], pyarrow.Table]] = {

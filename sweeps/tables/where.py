@@ -8,6 +8,7 @@ The evaluator is that of `pandas.DataFrame.eval`.
 """
 
 import ast
+from tokenize import TokenError
 
 from pandas import DataFrame, Series
 from pandas.errors import UndefinedVariableError
@@ -17,6 +18,16 @@ from sweeps.wording import plural
 
 KEY = "where"
 SHOWN = 8
+EVALUATION = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What evaluating somebody's expression may raise."""
 
 
 def select(frame: DataFrame, expression: str) -> DataFrame:
@@ -43,11 +54,11 @@ def _condition(frame: DataFrame, expression: str) -> Series:
     except UndefinedVariableError as error:
         names = ", ".join(map(str, frame.columns))
         raise InputError(f"{KEY} = {expression}: {error}; the columns are {names}") from error
-    except SyntaxError as error:
+    except (SyntaxError, TokenError) as error:
         raise InputError(
             f"{KEY} = {expression}: is not an expression; equality is ==, and text stands in quotes"
         ) from error
-    except (TypeError, ValueError, AttributeError, KeyError, NotImplementedError) as error:
+    except EVALUATION as error:
         said = next(iter(str(error).splitlines()), type(error).__name__)
         raise InputError(f"{KEY} = {expression}: {said}") from error
     if isinstance(found, DataFrame):

@@ -75,5 +75,8 @@ def test_claims_that_are_added_later_are_judged_without_a_run(gridlaw, claimed, 
     bare.write_text(text[: text.index("claims:")])
     sweep_id = finish(home, bare, measures)
     assert "has no claims" in gridlaw("claims", sweep_id, "--home", home).out
+    named = gridlaw("claims", sweep_id, "--home", home, "--claim", "costs")
+    assert (named.code, named.out) == (2, "")
+    assert "claim = costs: the sweep file makes no claims" in named.err
     assert gridlaw("submit", spec, "--home", home).code == 0
     assert gridlaw("claims", sweep_id, "--home", home).out.startswith("3 claims: ")

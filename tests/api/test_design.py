@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from sweeps.design.noise_level import stated
 from tests.api.homes import finish, mapping, write_spec
 
 WANT = "gap(ufp4) at N=1e5, D=2e6"
@@ -40,6 +41,7 @@ def test_next_runs_are_a_table_with_the_interval_now_and_after(gridlaw, finished
     assert said.code == 0
     lines = said.out.splitlines()
     assert lines[0].startswith(f"{WANT}: about ")
+    assert " nats per token at N = 1e+05, D = 2e+06 (gap = " in lines[0]
     assert lines[1].startswith("Now: ")
     assert any(line.startswith("With the runs below: ") for line in lines)
     (header,) = [line for line in lines if line.startswith("model")]
@@ -62,9 +64,9 @@ def test_the_noise_is_the_askers_then_the_sweeps_own_then_that_of_public_runs(
         return str(json.loads(said.out)["cells"]["noise"]["source"])
 
     assert source("tiny", "--home", finished.home, "--sd", "0.003") == "as given"
-    assert "0.2M parameters" in source("tiny", "--home", finished.home)
+    assert source("tiny", "--home", finished.home) == stated([5e4]).source
     # The losses of these homes have no noise, so that their repeats measure none.
-    assert "0.2M parameters" in source("claimed", "--home", home)
+    assert source("claimed", "--home", home) == stated([5e4]).source
 
 
 def test_a_claim_says_which_runs_would_decide_it_or_that_none_is_needed(gridlaw, claimed):
@@ -80,6 +82,15 @@ def test_a_claim_says_which_runs_would_decide_it_or_that_none_is_needed(gridlaw,
     assert found["claim"]["sentences"]
 
 
+@pytest.mark.parametrize("budget", ["-5", "nan", "inf", "0flops"])
+def test_what_a_claim_may_cost_is_a_positive_number_too(gridlaw, claimed, budget):
+    home, _ = claimed
+    want = ("--want", "claim ufp4-is-close", "--budget", budget)
+    said = gridlaw("next", "claimed", *want, "--home", home)
+    assert said.code == 2
+    assert "must be a positive number of FLOPs" in said.err
+
+
 @pytest.mark.parametrize(
     ("want", "budget", "words"),
     [
@@ -87,6 +98,8 @@ def test_a_claim_says_which_runs_would_decide_it_or_that_none_is_needed(gridlaw,
         ("gap(upf4) at N=1e5, D=2e6", "1e12", "did you mean ufp4?"),
         ("gap(ufp4)", "1e12", "write it as in gap(ufp4) at N=1e9, D=20e9"),
         ("claim nothing", "1e12", "claim = nothing"),
+        (WANT, "1e6tpp", "budget = 1e6tpp: must be a number of FLOPs"),
+        ("loss(ufp4) at N=1e30, D=1e40", "1e12", "N = 1e+30: must lie from 1 to 1e+15"),
         (WANT, "-1", "budget = -1: must be a positive number of FLOPs"),
     ],
 )

@@ -75,6 +75,16 @@ def test_a_fit_is_kept_once_in_a_home_listed_and_printed_whole(gridlaw, runs, tm
     assert "not its runs" in said.err
 
 
+def test_a_store_that_cannot_be_opened_costs_a_fit_of_a_file_only_the_keeping(
+    gridlaw, runs, tmp_path
+):
+    (tmp_path / "gridlaw.db").write_text("no database, but long enough to be taken for one" * 20)
+    said = gridlaw("fit", runs, *QUICK, "--home", tmp_path, "--json")
+    assert len(fits_of(said)) == 1
+    assert re.fullmatch(r"Not kept: the database .* is not a database file\n", said.err)
+    assert gridlaw("fits", "--home", tmp_path).code == 1
+
+
 def test_fits_are_written_whole_to_a_file(gridlaw, runs, tmp_path):
     said = gridlaw(
         "fit", runs, *QUICK, "--out", tmp_path / "fits.json", "--home", tmp_path / "none"
@@ -110,6 +120,19 @@ def test_the_command_of_the_checklist_is_the_one_that_refits(
     again = fits_of(gridlaw(*shlex.split(command)[1:], "--json"))
     there = fits_of(gridlaw("fit", "tiny", "--home", finished.home, "--json"))
     assert [fit["fit_id"] for fit in again] == [fit["fit_id"] for fit in there]
+
+
+def test_a_file_that_is_called_as_a_sweep_does_not_hide_it(
+    gridlaw, finished, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("tiny", "tiny.txt"):
+        (tmp_path / name).write_text("notes")
+    assert gridlaw("fit", "tiny", *QUICK, "--home", finished.home).code == 0
+    for name in ("./tiny", "tiny.txt"):
+        said = gridlaw("fit", name, "--home", finished.home)
+        assert said.code == 2
+        assert "a file of runs ends in .csv" in said.err
 
 
 def test_a_folder_gets_every_table(gridlaw, finished, tmp_path):

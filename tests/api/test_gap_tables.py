@@ -25,10 +25,10 @@ def made(seeds: int, **grid: Sequence[int]) -> list[RunRecord]:
     )
 
 
-def shown(found: Answer, width: int = 80) -> str:
+def shown(found: Answer, width: int = 80, *, floors: bool = False) -> str:
     text = io.StringIO()
     console = Console(file=text, width=width, highlight=False, markup=False, emoji=False)
-    print_lines(console, gap_lines(found))
+    print_lines(console, gap_lines(found, floors=floors))
     return text.getvalue()
 
 
@@ -87,6 +87,14 @@ def test_the_noise_has_its_degrees_and_intervals(repeated: Answer) -> None:
         assert row(text, summary.recipe)[2][1:4] == ["3", "9", "6"]
 
 
+def test_an_irreducible_loss_that_cannot_be_tested_says_what_it_takes(repeated: Answer) -> None:
+    text = " ".join(shown(repeated, floors=True).split())
+    assert (
+        "not tested for any recipe: it takes a law of the bf16 losses with an E, and a C_mult"
+        in text
+    )
+
+
 def test_one_seed_says_that_its_interval_is_over_models_and_shows_no_noise() -> None:
     text = shown(answer(made(1), resamples=100))
     assert "one seed: the interval is over models" in text
@@ -123,18 +131,30 @@ def test_endpoints_without_a_gap_are_listed_with_seeds_and_reason() -> None:
                 runs[place] = replace(run, outcome=Outcome.WAITING, endpoints=())
     text = shown(answer(runs, resamples=100), 120)
     assert "Without a gap: 6 endpoints" in text
-    for tokens in ("1,000,000", "4,000,000"):
-        assert f"w64    mxfp8   {tokens}  0, 2  diverged: loss is nan at step 9" in text
-        assert f"w32    mxfp8   {tokens}  1     unfinished" in text
+    tokens = "1,000,000 and 4,000,000"
+    assert f"w64    mxfp8   0, 2  {tokens}  diverged: loss is nan at step 9" in text
+    assert f"w32    mxfp8   1     {tokens}  unfinished" in text
     assert "2 diverged" in text
 
 
 def test_many_endpoints_without_a_gap_are_counted_after_the_first_lines() -> None:
-    runs = [run for run in made(2, **GRID) if not run.spec.recipe.is_bf16]
+    grid = {"widths": range(32, 224, 16), "budgets": (10**6, 4 * 10**6)}
+    runs = [run for run in made(1, **grid) if not run.spec.recipe.is_bf16]
     text = shown(answer(runs, resamples=100), 120)
-    assert "Without a gap: 96 endpoints" in text
+    assert "Without a gap: 48 endpoints" in text
     assert text.count("no baseline") == 20 + 48
-    assert "and 28 more lines; --json lists every endpoint" in text
+    assert "and 4 more lines; --json lists every endpoint" in text
+
+
+@pytest.mark.slow
+def test_an_irreducible_loss_of_its_own_is_told_where_it_was_asked_for() -> None:
+    asked = answer(made(2, **GRID), resamples=100, floors=True)
+    assert "Irreducible loss E" not in shown(asked)
+    text = shown(asked, floors=True)
+    assert max(len(line) for line in text.splitlines()) <= 80
+    rows = [row.split() for row in text[text.index("Irreducible loss E") :].splitlines()]
+    told = {row[0]: row[-1] for row in rows if len(row) == 6 and row[0] in RECIPES}
+    assert told == {"mxfp8": "no", "ufp4-rht-fprop-wgrad": "yes"}  # a gap of 0.02 at every size
 
 
 @pytest.mark.parametrize("runs", [[], made_grid({"bf16": 0.0})], ids=["none", "baselines"])

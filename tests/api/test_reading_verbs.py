@@ -15,7 +15,8 @@ KEYS = {
     "sweep_id tokens warnings",
     "list": "sweeps",
     "show": "runs sweep",
-    "gaps": "conventions effective endpoints gaps headline level margin summaries sweep_id "
+    "gaps": "additivity conventions effective endpoints gaps headline level margin orders "
+    "predicted signs summaries sweep_id "
     "unpaired",
     "fit": "conventions file fits sweep_id",
 }

@@ -153,6 +153,13 @@ def test_a_method_that_a_route_does_not_take_is_405(client):
     assert answer.headers["allow"] == "GET, POST"
 
 
+def test_every_route_says_which_methods_it_takes(client):
+    for path, item in client.get("/v1/openapi.json").json()["paths"].items():
+        answer = client.request("PATCH", re.sub(r"{\w+}", "csv", path))
+        problem(answer, 405)
+        assert answer.headers["allow"] == ", ".join(sorted(map(str.upper, item))), path
+
+
 @pytest.mark.parametrize("query", ["limit=0", "limit=501", "limit=x", "cursor=!", "cursor=YQ=="])
 def test_a_bad_page_is_422(client, query):
     document = problem(client.get(f"/v1/sweeps?{query}"), 422)

@@ -65,8 +65,8 @@ def test_the_plan_is_on_standard_error_and_the_answer_alone_on_standard_output(g
     assert (
         sorted(answer)
         == (
-            "claims conventions effective endpoints fits gaps headline not_beaten places sentences "
-            "sweep_id unigram_entropy"
+            "additivity claims conventions effective endpoints fits gaps headline not_beaten "
+            "orders places predicted sentences signs sweep_id unigram_entropy"
         ).split()
     )
     assert "12 cells, 6 runs, 4 reused" in said.err

@@ -52,6 +52,24 @@ def page_of(records: Sequence[RunRecord], name: str = "nightly") -> str:
     return report.render(answer(records, resamples=100), name=name, spec=SPEC, made_at=WHEN)
 
 
+def test_a_long_table_is_folded_and_a_short_one_stands_open():
+    few, many = page_of(sweep()), page_of(sweep(seeds=range(5)))
+    assert "<summary>Every endpoint (" not in few
+    asked = sum(len(record.horizons) for record in sweep(seeds=range(5)))
+    assert f"<summary>Every endpoint ({asked} rows)</summary>" in many
+    assert 'id="table-cells"' in few
+    assert 'id="table-cells"' in many
+
+
+def test_recipes_stand_by_their_gap_smallest_first():
+    found = answer(sweep(), resamples=100)
+    means = {one.recipe: one.mean for one in found.gaps.summaries if one.mean is not None}
+    page = page_of(sweep())
+    table = page[page.index('id="table-recipes"') :]
+    shown = re.findall(r'<th scope="row">([^<]*)</th>', table[: table.index("</table>")])
+    assert shown == sorted(means, key=lambda recipe: means[recipe])
+
+
 @pytest.fixture(scope="module", params=CASES)
 def page(request):
     return page_of(CASES[request.param]())

@@ -57,7 +57,7 @@ def test_a_recipe_says_what_its_interval_is_over_and_where_its_gap_lies_beside_t
         summaries = pair(sweep(seeds=seeds), margin=0.5).summaries
         sheet = recipes_sheet(summaries)
         assert set(column(sheet, "Over")) == {over}
-        assert set(column(sheet, "Beside the margin")) == {"within ±0.5"}
+        assert set(column(sheet, "Beside the margin")) == {"within 0.5"}
         assert column(sheet, "#95 % interval") == [
             interval(summary.low, summary.high) for summary in summaries
         ]

@@ -91,10 +91,39 @@ def test_a_diverged_run_is_in_the_rows_the_json_the_csv_and_the_words() -> None:
         assert row["detail"] == "loss is nan at step 9"
     lines = list(csv.DictReader(io.StringIO(endpoints_csv(result))))
     assert [line["loss"] for line in lines if line["outcome"] == "diverged"] == ["", ""]
-    assert any("w112 ufp4 s0 at 4,000,000 tokens (diverged)" in line for line in result.sentences)
+    (alone,) = [line for line in result.sentences if line.startswith("Without a gap: ")]
+    assert alone == "Without a gap: w112 ufp4 s0 at 1,000,000 and 4,000,000 tokens (diverged)."
     assert "16 of 18 endpoints measured, 2 diverged." in result.sentences
     assert f"{runs[-1].spec.label} diverged: loss is nan at step 9." in result.sentences
     assert any("better in 4 of 4 pairs, 2 more diverged." in line for line in result.sentences)
+
+
+def test_what_is_unfinished_is_counted_once_and_named_by_no_fit() -> None:
+    runs = [
+        replace(run, outcome=Outcome.WAITING, endpoints=())
+        if run.spec.model.name == "w112"
+        else run
+        for run in noisy_grid()
+    ]
+    said = answer(runs, resamples=200).sentences
+    assert "12 of 18 endpoints measured, 6 unfinished." in said
+    assert "Without a gap: 4 endpoints of 2 runs, as it is unfinished." in said
+    assert not any("Not fitted" in line or "w112" in line for line in said)
+
+
+def test_a_sentence_that_holds_for_every_recipe_says_so() -> None:
+    said = answer(noisy_grid(), resamples=200).sentences
+    assert any(line.startswith("Fit of every recipe: ") for line in said)
+    assert not any("bf16, e2m1-ref and ufp4" in line for line in said)
+
+
+def test_sums_of_parts_and_published_laws_are_in_the_json() -> None:
+    result = answer(noisy_grid(), resamples=200)
+    found = strict(result)
+    for part in ("additivity", "predicted", "orders", "signs"):
+        assert len(found[part]) == len(getattr(result.formats, part))
+    assert {one["recipe"] for one in found["predicted"]} == {"e2m1-ref", "ufp4"}
+    assert {one["recipe"] for one in found["signs"]} == {"e2m1-ref", "ufp4"}
 
 
 def test_a_nan_loss_is_null_with_a_tag() -> None:

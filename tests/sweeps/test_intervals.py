@@ -115,7 +115,7 @@ def test_under_skewed_noise_the_bootstrap_holds_more_often_than_the_t_interval()
     assert bootstrap > 0.91
 
 
-@pytest.mark.parametrize("level", [0.5, 1.0, 95.0, -1.0, float("nan")])
+@pytest.mark.parametrize("level", [0.5, 0.99995, 1 - 2**-53, 1.0, 95.0, -1.0, float("nan")])
 def test_a_level_that_is_none_is_refused_with_its_value(level: float) -> None:
     with pytest.raises(InputError, match=f"level = {level}"):
         check_level(level)

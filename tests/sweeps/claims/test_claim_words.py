@@ -66,6 +66,18 @@ def test_what_has_no_loss_is_named_with_the_reason_and_the_verdict_is_provisiona
     assert any(line.startswith("Provisional: ") for line in said)
 
 
+def test_seeds_without_a_loss_are_in_order_in_rows_and_told_once_for_alike_recipes():
+    runs = records(noisy(GAPS, 0.0005), widths=(32, 64), seeds=(7, 2, 0, 4, 3, 5, 1))
+    for recipe in GAPS:
+        for width, seeds in ((32, (5, 3, 4, 7)), (64, (4, 3))):
+            for seed in seeds:
+                runs = ended(runs, Outcome.WAITING, recipe=recipe, seed=seed, width=width)
+    said = sentences(judged(STATEMENT, runs))
+    assert (
+        "Without a loss: ufp4 and e2m1-ref s3 to s5 and s7 at w32, s3 and s4 at w64 (unfinished)."
+    ) in said
+
+
 def test_before_the_noise_is_known_no_number_of_seeds_is_given():
     said = sentences(judged(STATEMENT, records(noisy(GAPS, 0.0005), seeds=(0,))))
     assert "can be said once 2 of each model are there: add seed 1 of ufp4 and e2m1-ref" in said[-1]

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from sweeps.design.advice import design_notes, plan_warnings, power_line
-from sweeps.design.noise_level import NoiseLevel
+from sweeps.design.advice import design_notes, plan_warnings, power_line, resolution_line
+from sweeps.design.noise_level import NoiseLevel, stated
+from sweeps.design.resolving import resolve
 from sweeps.gaps.power import detectable
 from tests.sweeps.design.made_sweeps import planned
 
@@ -49,12 +50,19 @@ def test_claims_with_one_seed_are_told_that_they_stay_open() -> None:
 
 
 def test_the_smallest_gap_is_that_of_the_t_test() -> None:
-    line = power_line(planned(**GRID), NoiseLevel(sd=0.004, source="made"))
+    noise = NoiseLevel(sd=0.004, source="made")
+    line = resolution_line(resolve(planned(**GRID).spec, noise))
     at_one, at_mean = detectable(0.004, 2), detectable(0.004, 2, groups=4)
     assert f"2 seeds tell a gap of {at_one:.2g} nats from none at one model" in line
     assert f"and {at_mean:.2g} for the mean over 4 models" in line
     assert "s.d. of a pair 0.004: made" in line
     assert "80 % power, 95 % two-sided" in line
+
+
+def test_a_plan_reckons_with_the_noise_of_all_its_models() -> None:
+    plan = planned(**GRID)
+    sizes = {run.N for run in plan.runs}
+    assert power_line(plan) == resolution_line(resolve(plan.spec, stated(sizes)))
 
 
 def test_one_seed_is_said_to_have_no_interval_and_bf16_alone_no_gap() -> None:

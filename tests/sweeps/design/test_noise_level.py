@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sweeps.design.noise_level import LEAST_DF, measured
+from sweeps.design.noise_level import LEAST_DF, measured, stated
 from sweeps.gaps.pair import pair
 from tests.sweeps.design.made_sweeps import planned, records_of, truth
 
@@ -38,3 +38,20 @@ def test_too_few_repeats_and_repeats_without_noise_measure_none() -> None:
     assert measured(gaps_of(9, 0.0), ["ufp4"], "made") is None
     assert measured(gaps_of(9, 1e-15), ["ufp4"], "made") is None
     assert measured(gaps_of(9, 0.003), ["e2m1-ref"], "made") is None
+
+
+def test_without_repeats_it_is_what_was_seen_at_such_sizes() -> None:
+    assert [stated([N]).sd for N in (5e4, 2e5, 29e6, 30e6, 1e11)] == [
+        *(0.011, 0.005, 0.005, 0.00125, 0.00125)
+    ]
+    assert stated([2e5, 4e5]) == stated([2e5])
+    assert stated([1e8]).source == "the median of public repeats of 124M models"
+
+
+def test_of_several_sizes_it_is_the_root_mean_square_and_names_its_parts() -> None:
+    found = stated([5e4, 1e5, 2e5])
+    assert found.sd == pytest.approx(((2 * 0.011**2 + 0.005**2) / 3) ** 0.5)
+    assert found.source == (
+        "root mean square over models of 0.005, the middle of 0.002 to 0.008 seen at 0.2M "
+        "parameters; 0.011, as seen at 0.05M and 0.1M parameters"
+    )

@@ -132,7 +132,7 @@ def test_a_mean_over_models_resolves_less_than_one_of_them() -> None:
 
 
 def test_stated_noise_is_larger_for_small_models() -> None:
-    assert stated(2e5).sd > stated(1e8).sd
+    assert stated([2e5]).sd > stated([1e8]).sd
     assert given(0.003).sd == 0.003
     assert given(0.003).run_sd == pytest.approx(0.003)
 

@@ -3,7 +3,15 @@
 import pytest
 
 from sweeps.counts import non_embedding_parameters
-from sweeps.design.wanted import Constant, Place, Term, Wanted, WantedClaim, parse_wanted
+from sweeps.design.wanted import (
+    Constant,
+    Place,
+    Term,
+    Wanted,
+    WantedClaim,
+    parse_spend,
+    parse_wanted,
+)
 from sweeps.errors import InputError
 from sweeps.families.ladder import PRESETS
 
@@ -53,6 +61,10 @@ def test_a_claim_is_asked_for_by_its_name() -> None:
         ("gap(ufp4) at N=1e9, D=0", "D = 0: has no unit"),
         ("gap(ufp4) at N=1e9, D=1e18flops", "a place is in tok or tpp, not in flops"),
         ("gap(ufp4) at N=1e9, D=3Bt", "unknown unit 'Bt'"),
+        ("loss(bf16) at N=1e30, D=1e40", "N = 1e+30: must lie from 1 to 1e+15"),
+        ("loss(bf16) at N=1e-9, D=1e9", "N = 1e-09: must lie from 1 to 1e+15"),
+        ("loss(bf16) at N=1e9, D=1e40", "D = 1e+40: must lie from 1 to 1e+15"),
+        ("loss(bf16) at N=10, D=1e15", "D/N = 1e+14: must be at most 1e+06"),
     ],
 )
 def test_what_cannot_be_planned_for_is_named_with_what_can(text: str, words: str) -> None:
@@ -60,3 +72,14 @@ def test_what_cannot_be_planned_for_is_named_with_what_can(text: str, words: str
         parse_wanted(text)
     assert str(refused.value).startswith(f"want = {text}")
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["1e17", "1e17flops", " 1.00e17flops "])
+def test_a_budget_is_a_number_of_flops_with_or_without_its_unit(text: str) -> None:
+    assert parse_spend(text) == 1e17
+
+
+@pytest.mark.parametrize("text", ["", "20tpp", "1e17 pigs", "nan", "inf", "0", "-1flops", "1e999"])
+def test_a_budget_that_is_no_positive_number_of_flops_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"^budget = .*: must be a .*number of FLOPs"):
+        parse_spend(text)

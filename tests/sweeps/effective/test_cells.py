@@ -1,7 +1,10 @@
-"""Effective numbers cell by cell: the delta method against simulation, and pooled noise."""
+"""Effective numbers cell by cell: intervals of a ratio against simulation, and pooled noise."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import special
 
 from sweeps.effective.cells import cell_multipliers, pair_noise
 from sweeps.effective.horizontal import Baseline
@@ -10,6 +13,7 @@ from sweeps.fits.differences import Differences, differences
 from sweeps.fits.fit import fit
 from sweeps.fits.points import Points, make_points
 from sweeps.fits.settings import Settings
+from sweeps.laws.local_power import LocalPower
 from tests.sweeps.fits.made_points import TRUTH, grid, noisy, surface
 
 QUICK = Settings(law="chinchilla", resamples=200)
@@ -26,31 +30,68 @@ def test_a_small_gap_over_the_slope_is_the_multiplier() -> None:
     }
     assert by_N.value == pytest.approx(exact["N"], rel=0.05)
     assert by_D.value == pytest.approx(exact["D"], rel=0.05)
-    assert abs(by_D.value - exact["D"]) < 4 * by_D.se
+    assert by_D.low < exact["D"] < by_D.high
     one = np.array([1.0])
     gap = float((surface(N * one, 0.97 * D * one) - surface(N * one, D * one))[0])
     found = local_multiplier(gap, None, 0, by_D)
     assert isinstance(found, LogRatio)
     assert np.exp(found.value) == pytest.approx(0.97, abs=0.003)
-    assert found.ends() is None
+    assert found.ends is None
 
 
-def test_the_standard_error_is_that_of_drawn_gaps_and_slopes() -> None:
+@pytest.mark.parametrize(("df", "slope_df"), [(8, 100), (3, 2), (1, 1), (2, 1), (20, 3)])
+def test_the_interval_of_a_ratio_covers_whatever_the_degrees(df: int, slope_df: int) -> None:
     random = np.random.default_rng(0)
-    gap, se, slope = 0.02, 0.002, Slope(value=-0.3, se=0.02)
-    found = local_multiplier(gap, se, 8, slope)
-    assert isinstance(found, LogRatio)
-    drawn = random.normal(gap, se, 100_000) / random.normal(slope.value, slope.se, 100_000)
-    assert found.se == pytest.approx(drawn.std(), rel=0.03)
-    low, high = found.ends() or (0.0, 0.0)
-    # t with 8 degrees: 2.306
-    assert np.log(high / low) == pytest.approx(2 * 2.306 * drawn.std(), rel=0.03)
+    gap, se, slope, slope_se, held = 0.02, 0.002, -0.3, 0.004, []
+    for _ in range(4000):
+        scale, slope_scale = np.sqrt(random.chisquare([df, slope_df]) / [df, slope_df])
+        best = random.normal(slope, slope_se)
+        half = special.stdtrit(slope_df, 0.975) * slope_se * slope_scale
+        found = local_multiplier(
+            random.normal(gap, se),
+            se * scale,
+            df,
+            Slope(value=best, low=best - half, high=best + half),
+        )
+        ends = found.ends if isinstance(found, LogRatio) else None
+        # A slope that is not clearly below 0 has no interval to judge.
+        if ends is not None:
+            held.append(ends[0] <= np.exp(gap / slope) <= ends[1])
+    assert len(held) > 3000
+    assert 0.94 <= np.mean(held) <= 0.995
+
+
+def test_slopes_of_t_draws_with_one_degree_have_the_interval_of_their_law() -> None:
+    """Three runs of two sizes and more: the slope in N of the local law has few degrees."""
+    N, D = grid(3, 4)
+    runs = np.repeat(np.arange(3), 4)
+    random = np.random.default_rng(3)
+    losses = surface(N, D) * np.exp(0.0005 * random.normal(size=3)[runs])
+    points = make_points(N, D, losses, groups=runs.astype(str).tolist())
+    found = fit(points, label="bf16", settings=replace(QUICK, law="local power", resamples=20_000))
+    assert found.solution is not None
+    a = next(one for one in found.estimates if one.name == "a")
+    assert a.value is not None
+    assert a.low is not None
+    assert a.high is not None
+    middle = found.solution.law
+    assert isinstance(middle, LocalPower)
+    at_middle = slopes(found.solution, float(np.exp(middle.x0)), float(np.exp(middle.y0)))[0]
+    level = -at_middle.value / a.value
+    assert at_middle.low == pytest.approx(-a.high * level, rel=0.05)
+    assert at_middle.high == pytest.approx(-a.low * level, abs=0.05 * a.high * level)
 
 
 def test_a_large_gap_or_a_flat_slope_is_refused() -> None:
-    assert "too large" in str(local_multiplier(0.2, None, 0, Slope(value=-0.3, se=0.01)))
-    assert "not clearly below 0" in str(local_multiplier(0.01, None, 0, Slope(value=-0.3, se=0.2)))
-    assert "not clearly below 0" in str(local_multiplier(0.01, None, 0, Slope(value=0.1, se=0.0)))
+    assert "too large" in str(
+        local_multiplier(0.2, None, 0, Slope(value=-0.3, low=-0.32, high=-0.28))
+    )
+    for slope in (
+        Slope(value=-0.3, low=-0.7, high=0.1),
+        Slope(value=0.1, low=0.1, high=0.1),
+        Slope(value=-0.1, low=0.1, high=0.2),
+    ):
+        assert "not clearly below 0" in str(local_multiplier(0.01, None, 0, slope))
 
 
 def seeded(seeds: int, noise: float) -> Points:

@@ -52,6 +52,18 @@ def found_in(points: Points, settings: Settings = QUICK, **options: bool) -> dic
     return {one.label: one for one in effective(points, bf16, settings, **options)}
 
 
+def test_a_law_without_draws_carries_no_multiplier_and_no_slope() -> None:
+    N, D = grid(3, 3)
+    points = design({"fp4": (0.9, 0.9)}, noise=1e-4, cells=(N, D), seeds=(0, 1))
+    bf16 = fit(reference_of(points), label="bf16", settings=QUICK)
+    assert bf16.solution is not None
+    assert not bf16.solution.samples.rows
+    (one,) = effective(points, bf16, QUICK)
+    assert one.C_mult.value is None
+    assert "no law of N and D" in one.C_mult.reason
+    assert {cell.slope_D.value for cell in one.cells} == {None}
+
+
 def test_multipliers_are_recovered_each_beside_bf16_alone() -> None:
     made = {"fp4": (0.64, 0.9), "fp8": (0.98, 0.99), "better": (1.1, 1.0)}
     found = found_in(design(made, noise=1e-5))

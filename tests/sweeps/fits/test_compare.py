@@ -127,6 +127,16 @@ def test_a_form_that_aicc_speaks_against_is_no_tie() -> None:
     assert choose(tried) == "gamma"
 
 
+def test_what_aicc_rejects_sets_no_limit_for_the_others() -> None:
+    """Tied predicts best and is rejected; Chinchilla is as good as gamma with a constant less."""
+    tried = [
+        criteria("tied", 4, 0.0027, aicc=11.0),
+        criteria("chinchilla", 5, 0.0038, aicc=0.0),
+        criteria("gamma", 6, 0.00365, aicc=5.8),
+    ]
+    assert choose(tried) == "chinchilla"
+
+
 def test_without_a_size_to_leave_out_aicc_decides_and_less_than_two_is_nothing() -> None:
     gamma = criteria("gamma", 6, None)
     assert choose([criteria("tied", 4, None, aicc=1.9), gamma]) == "tied"

@@ -118,6 +118,28 @@ def test_losses_without_any_effect_identify_nothing_apart_but_predict_themselves
     assert curve(result, 1e8, [1e10]).loss == pytest.approx([2.0], rel=1e-4)
 
 
+def test_losses_without_noise_are_not_said_to_be_a_search_that_failed() -> None:
+    N, D = grid(4, 4)
+    found = fit(make_points(N, D, surface(N, D)), label="bf16", settings=Settings(resamples=200))
+    assert found.solution is not None
+    assert found.solution.rms < 1e-9
+    assert not [line for line in found.verdict if "converge" in line or "starts reached" in line]
+
+
+@pytest.mark.parametrize(("seed", "law", "is_best"), [(5, "chinchilla", True), (11, "tied", False)])
+def test_a_form_that_does_not_predict_best_is_reported_with_the_reason(
+    seed: int, law: str, is_best: bool
+) -> None:
+    N, D = grid(4, 4)
+    noise = 0.001 * np.random.default_rng(seed).normal(size=16)
+    found = quick(make_points(N, D, surface(N, D) * np.exp(noise)))
+    assert found.criteria is not None
+    assert found.criteria.law == law
+    errors = [one.held_out for one in (found.criteria, *found.rivals) if one.held_out is not None]
+    assert (found.criteria.held_out == min(errors)) == is_best
+    assert ("fewest constants" not in " ".join(found.verdict)) == is_best
+
+
 def test_equal_losses_in_a_small_design_have_zero_slopes() -> None:
     N, D = grid(3, 2)
     estimates = named(quick(make_points(N, D, np.full(6, 2.0))))

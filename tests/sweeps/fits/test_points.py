@@ -69,6 +69,14 @@ def test_a_value_that_is_not_positive_and_finite_is_refused_by_name(name: str, b
         make_points(columns["N"], columns["D"], columns["loss"])
 
 
+@pytest.mark.parametrize("far", [1e-320, 1e-31, 1e31, 1e300])
+@pytest.mark.parametrize("name", ["N", "D", "loss"])
+def test_a_value_beyond_any_unit_is_refused_by_name(name: str, far: float) -> None:
+    columns = {"N": [1.0, 2.0], "D": [1.0, 2.0], "loss": [1.0, 2.0]} | {name: [1.0, far]}
+    with pytest.raises(InputError, match=f"^{name} = .*between 1e-30 and 1e\\+30"):
+        make_points(columns["N"], columns["D"], columns["loss"])
+
+
 def test_columns_of_unequal_length_are_refused() -> None:
     with pytest.raises(InputError, match="N has shape"):
         make_points([1, 2, 3], [1, 2], [1, 2])

@@ -30,7 +30,7 @@ def quick(points: Points, *excluded: Excluded, settings: Settings = QUICK) -> Fi
 
 def test_left_out_a_diverged_run_leaves_its_cell_to_the_others_and_is_told() -> None:
     points = noisy(4, 4, 0.002)
-    found = quick(points, absent(points.N[0], points.D[0]), absent(5e8, 1e9, Absence.UNFINISHED))
+    found = quick(points, absent(points.N[0], points.D[0]), absent(5e8, 1e9, "unfinished"))
     assert found.n_cells == 16
     assert len(found.excluded) == 2
     (line,) = (line for line in found.verdict if line.startswith("Not fitted"))

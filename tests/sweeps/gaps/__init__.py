@@ -1,0 +1,1 @@
+"""Tests of gaps: pairs, intervals, noise and power."""

@@ -7,7 +7,7 @@ from scipy import stats
 
 from kernels.presets import PRESETS
 from kernels.recipes import BF16_RECIPE
-from sweeps.gaps.certainty import Basis
+from sweeps.gaps.certainty import Basis, level_text
 from sweeps.gaps.headline import Ranking, headline, rank
 from sweeps.gaps.pair import GapTable, pair
 from sweeps.gaps.paired import Gap
@@ -189,6 +189,30 @@ def test_recipes_that_are_not_told_apart_from_the_first_are_named():
     assert said.endswith(
         f"The order is not settled. Not told apart from {ranking.recipes[0]}: {second}."
     )
+
+
+def test_where_no_recipe_is_told_apart_from_the_first_none_is_listed():
+    pairs = with_seeds({"a": 0.02, "b": 0.02, "c": 0.02}, seeds=3, random=1)
+    said = headline(GapTable(gaps=tuple(pairs), unpaired=(), summaries=()))[1]
+    first = rank_of(pairs).recipes[0]
+    assert said.endswith(
+        f"The order is not settled. None of the other recipes is told apart from {first}."
+    )
+
+
+def test_fewer_pairs_than_a_recipe_has_are_said_to_be_the_shared_ones():
+    records = sweep(seeds=(0, 1))
+    lost = replace(records[-1], endpoints=())
+    assert headline(pair(records))[0].endswith(" cells.")
+    assert headline(pair((*records[:-1], lost)))[0].endswith(" cells that all recipes share.")
+
+
+@pytest.mark.parametrize(
+    ("level", "text"),
+    [(0.95, "95 %"), (1 - 0.05 / 36, "99.86 %"), (1 - 0.05 / 1225, "99.996 %")],
+)
+def test_no_interval_is_said_to_be_certain(level, text):
+    assert level_text(level) == text
 
 
 def test_a_seed_that_one_recipe_lacks_counts_for_none():

@@ -6,7 +6,7 @@ from scipy.optimize import approx_fprime
 
 from sweeps.laws.chinchilla import Chinchilla
 from sweeps.laws.gamma import Gamma
-from sweeps.laws.law import Array, At, Law, at, log_residual, loss
+from sweeps.laws.law import Array, At, Law, at, loss
 from sweeps.laws.local_power import LocalPower
 from sweeps.laws.registry import LAWS
 from sweeps.laws.tied import Tied
@@ -184,10 +184,3 @@ def test_every_start_of_the_gamma_law_has_the_loss_of_a_chinchilla_start_at_the_
     own = loss(straight, straight.starts(HERE, LOSS), center)
     found = loss(bent, bent.starts(HERE, LOSS), center)
     assert found.ravel() == pytest.approx(np.tile(own.ravel(), 4))
-
-
-def test_a_residual_is_positive_where_the_law_predicts_too_much() -> None:
-    law, theta = LocalPower.about(HERE), np.array([0.8, 0.05, 0.12])
-    observed: Array = loss(law, theta, HERE) / np.array([1.1, 1.0, 0.9, 1.0, 1.0, 1.0])
-    residuals = log_residual(law, theta, HERE, observed)
-    assert residuals == pytest.approx(np.log([1.1, 1.0, 0.9, 1.0, 1.0, 1.0]), abs=1e-12)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pandas import DataFrame
+from pandas import DataFrame, concat
 
 from sweeps.errors import InputError
 from sweeps.tables.run_columns import Columns, joint_sample, samples
@@ -45,11 +45,53 @@ def test_two_columns_make_one_arm_whose_baseline_has_bf16_in_both():
     assert [one.label for one in found] == ["BF16/BF16", "fp4/BF16", "fp4/fp4", "BF16/fp4"]
 
 
+def test_arms_that_are_whole_numbers_are_named_alike_whatever_stands_beside_them():
+    for bits in ([4] * 4 + [16] * 4, [4.0] * 4 + [16.0] * 4, ["4"] * 4 + ["16"] * 4):
+        found = samples(made(bits=bits), Columns(arm="bits"), label="runs", baseline="16")
+        assert [one.label for one in found] == ["16", "4"]
+
+
+def test_a_row_of_no_arm_is_refused():
+    for arm, given in (("bits", {"bits": [4.0] * 7 + [None]}), ("format", {"format": [""] * 8})):
+        with pytest.raises(InputError, match=rf"arm-col = {arm}: row [18] names no arm"):
+            samples(made(**given), Columns(arm=arm), label="runs")
+
+
+@pytest.mark.parametrize("twice", [{"D": "N"}, {"loss": "N"}, {"D": "x", "loss": "x"}])
+def test_one_column_is_not_two_things(twice):
+    with pytest.raises(InputError, match="one column cannot be two of them"):
+        Columns(**twice)
+
+
 def test_a_joint_sample_holds_all_arms_with_the_baseline_as_arm_0():
     one = joint_sample(made(), Columns(arm="format"), label="runs")
     assert one.points.arms == ("BF16", "fp4")
     losses = {arm: set(one.points.loss[one.points.arm == arm]) for arm in (0, 1)}
     assert losses == {0: set(made()["loss"][4:]), 1: set(made()["loss"][:4])}
+
+
+def test_a_joint_sample_does_not_depend_on_the_order_of_the_rows():
+    frame = concat([made(), made(format=["fp8"] * 8, loss=[4.0 + row / 8 for row in range(8)])])
+    frame = frame.reset_index(drop=True)
+    columns = Columns(arm="format")
+    digests = {
+        joint_sample(frame.sample(frac=1, random_state=seed), columns, label="runs").points.digest
+        for seed in range(8)
+    }
+    assert digests == {joint_sample(frame, columns, label="runs").points.digest}
+
+
+def test_a_joint_sample_whose_baseline_is_all_excluded_is_refused():
+    frame = made()
+    frame["why"] = ["diverged" if arm == "BF16" else "" for arm in frame["format"]]
+    with pytest.raises(InputError, match="reference = BF16: no row is of this arm, only of fp4"):
+        joint_sample(frame, Columns(arm="format", excluded="why"), label="runs")
+
+
+def test_a_joint_sample_without_a_row_to_fit_is_empty():
+    frame = made(why=["diverged"] * 8)
+    found = joint_sample(frame, Columns(arm="format", excluded="why"), label="runs")
+    assert (len(found.points), len(found.excluded)) == (0, 8)
 
 
 def test_groups_are_the_clusters():

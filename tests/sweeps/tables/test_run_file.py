@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pandas import DataFrame
 from pyarrow import parquet
 
 from sweeps.errors import InputError
@@ -58,7 +59,7 @@ def test_a_column_of_text_is_text_however_late_its_first_word_comes(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("a.txt", "N\n1\n", "ends in .csv, .parquet and .json"),
+        ("a.txt", "N\n1\n", "ends in .csv or .parquet or .json"),
         ("a.csv", "", "is not a CSV file of runs: Empty CSV file"),
         ("a.csv", "N,D\n", "has no row under its header"),
         ("a.csv", "N,N\n1,2\n", "more than one column is named N"),
@@ -67,6 +68,10 @@ def test_a_column_of_text_is_text_however_late_its_first_word_comes(tmp_path):
         ("a.json", '{"rows": 3}', "must hold a list of objects"),
         ("a.json", "[1, 2]", "must hold a list of objects"),
         ("a.json", "{", "is not a JSON file of runs"),
+        ("a.json", "[" * 100_000, "is not a JSON file of runs"),
+        ("a.csv", "N;D\n1,5;2,5\n", "stand apart by semicolons; commas are read"),
+        ("a.csv", "N\tD\n1\t2\n", "stand apart by tabs; commas are read"),
+        ("a.csv", "N,D\n1\x1b[2J\n", r"got 1: 1\N{REPLACEMENT CHARACTER}\[2J"),
     ],
 )
 def test_what_is_no_file_of_runs_is_refused_in_one_sentence(tmp_path, name, text, sentence):
@@ -81,6 +86,41 @@ def test_what_is_no_file_of_runs_is_refused_in_one_sentence(tmp_path, name, text
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match=r"runs\.csv cannot be read: .*No such file"):
         read_frame(tmp_path / "runs.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("N,modèle\n1,a\n".encode("latin-1"), "is not a CSV file of runs: .*utf-8"),
+        ("N,model\n1,é\n".encode("latin-1"), "column model is not text in UTF-8"),
+        ("N,D\n1,2\n".encode("utf-16"), "is not a CSV file of runs"),
+    ],
+)
+def test_text_that_is_not_utf_8_is_refused(tmp_path, content, sentence):
+    path = tmp_path / "runs.csv"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=sentence):
+        read_frame(path)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".json"])
+def test_a_folder_is_no_file_of_runs(tmp_path, ending):
+    path = tmp_path / f"runs{ending}"
+    path.mkdir()
+    with pytest.raises(InputError, match="is a folder, not a file of runs"):
+        read_frame(path)
+
+
+def test_what_pandas_wrote_is_read_whatever_its_index_and_its_types_were(tmp_path):
+    path = tmp_path / "runs.parquet"
+    given = DataFrame({"N": [1.5, 2.5], "D": [3, 4], "name": ["a", "b"], "run": ["x", "y"]})
+    for index in ("N", "run", ["N", "name"]):
+        given.convert_dtypes().set_index(index).to_parquet(path)
+        frame = read_frame(path)
+        assert sorted(frame.columns) == sorted(given.columns)
+        assert frame.index.tolist() == [1, 2]
+        assert numbers(frame, "N", key="n-col").tolist() == [1.5, 2.5]
+        assert words(frame, "name", key="arm-col").tolist() == ["a", "b"]
 
 
 def test_a_missing_column_is_answered_with_the_one_that_was_meant(tmp_path):
