@@ -38,6 +38,8 @@ def settings(
     if joint is None:
         return found
     effects = tuple(word(Effect, part.strip(), "joint") for part in joint.split(","))
+    if len(set(effects)) < len(effects):
+        raise InputError(f"joint = {joint!r}: names an effect twice")
     return replace(found, effects=effects)
 
 

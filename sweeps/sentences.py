@@ -190,14 +190,22 @@ def _listing(named: Sequence[str]) -> str:
 
 
 def _fits(fits: Sequence[Fit]) -> list[str]:
-    """The verdicts, each sentence once with all the recipes that it holds for."""
+    """The verdicts, each sentence once with all the recipes that it holds for.
+
+    Constants are told of the first recipe alone, BF16; the tables of the fits have the others.
+    """
     said: dict[tuple[int, str], list[str]] = {}
     for fit in fits:
         for place, sentence in enumerate(fit.verdict):
-            if not _is_of_unfinished(fit, sentence):
+            told_elsewhere = fit is not fits[0] and _is_of_constants(fit, sentence)
+            if not told_elsewhere and not _is_of_unfinished(fit, sentence):
                 said.setdefault((place, sentence), []).append(fit.label)
     in_order = sorted(said, key=lambda key: key[0])
     return [f"Fit of {_whose(said[key], len(fits))}: {key[1]}" for key in in_order]
+
+
+def _is_of_constants(fit: Fit, sentence: str) -> bool:
+    return fit.solution is not None and sentence.startswith(fit.solution.law.formula)
 
 
 def _is_of_unfinished(fit: Fit, sentence: str) -> bool:

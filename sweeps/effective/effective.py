@@ -178,7 +178,7 @@ def _by_slope(pairs: Differences, solution: Solution, n_points: int) -> Effectiv
     numbers = []
     for axis, name in enumerate(("eff_N", "eff_D")):
         numbers.append(_mean_ratio(name, pairs, [by_cell[place][axis] for place in places]))
-    reason = "a tangent of the BF16 losses does not reach the frontier of least loss"
+    reason = "the BF16 losses carry no law that says which N and D are best for a compute"
     return Effective(
         label=pairs.label,
         eff_N=numbers[0],
@@ -201,7 +201,7 @@ def _by_slope(pairs: Differences, solution: Solution, n_points: int) -> Effectiv
 def _mean_ratio(name: str, pairs: Differences, by_pair: Sequence[Slope]) -> Multiplier:
     """Mean over clusters of gap / slope, with the slope's own error, which all of them share."""
     if not all(slope.falls for slope in by_pair):
-        reason = "the slope of the BF16 law is not clearly below 0"
+        reason = f"the BF16 loss does not clearly fall with {name.removeprefix('eff_')}"
         return Multiplier(name=name, n=pairs.n_cells, method=Method.SLOPE, reason=reason)
     logs = pairs.gap / np.array([slope.value for slope in by_pair])
     means = np.bincount(pairs.cluster, weights=logs) / np.bincount(pairs.cluster)

@@ -85,7 +85,7 @@ def local_multiplier(gap: float, se: float | None, df: int, slope: Slope) -> Log
         slope: Of the BF16 law, negative.
     """
     if not slope.falls:
-        return "the slope of the BF16 law is not clearly below 0"
+        return "the BF16 loss does not clearly fall along this axis"
     value = gap / slope.value
     if abs(value) > np.log(FARTHEST):
         return f"the gap is too large for the slope: it spans more than a factor of {FARTHEST}"

@@ -168,6 +168,7 @@ def test_one_table_in_each_form(gridlaw, finished, tmp_path):
         (["fit", "{runs}", "--resamples", "3"], 2, "resamples = 3: .* at least 100"),
         (["fit", "{runs}", "--joint", "N"], 2, "--joint is about arms; --arm-col says what they"),
         (["fit", "{runs}", "--baseline", "bf16"], 2, "--baseline is about arms; --arm-col says"),
+        (["fit", "{runs}", "--joint", "N,N", "--arm-col", "format"], 2, "names an effect twice"),
         (["fit", "{runs}", "--joint", "X", "--arm-col", "format"], 2, "joint = 'X': must be"),
         (["fit", "missing.csv"], 2, "missing.csv cannot be read: .*No such file"),
         (["fit", "tiny", "--n-col", "N"], 2, "--n-col is for a file of runs, and tiny is taken"),

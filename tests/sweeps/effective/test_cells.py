@@ -91,7 +91,7 @@ def test_a_large_gap_or_a_flat_slope_is_refused() -> None:
         Slope(value=0.1, low=0.1, high=0.1),
         Slope(value=-0.1, low=0.1, high=0.2),
     ):
-        assert "not clearly below 0" in str(local_multiplier(0.01, None, 0, slope))
+        assert "does not clearly fall" in str(local_multiplier(0.01, None, 0, slope))
 
 
 def seeded(seeds: int, noise: float) -> Points:
