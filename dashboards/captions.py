@@ -107,7 +107,7 @@ def gap_law_caption(numbers: gap_law.GapLawCurves) -> tuple[str, ...]:
         said.append(
             "Lines are the law chosen for each recipe, fitted to the paired differences of all its "
             "cells at once, with the pointwise 95 % band of the mean gap; the band holds no error "
-            "of the law's form."
+            "of the law's form. What leaves the frame is not fixed by the data."
         )
         said.append(f"Dashed: beyond the data, up to {count(gap_law.REACH)} times the largest D.")
     if any(cell.low is not None for _, cell in numbers.cells):

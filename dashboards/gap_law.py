@@ -74,6 +74,19 @@ class GapLawCurves:
     cells: tuple[tuple[str, CellGap], ...]
     bands: tuple[GapBand, ...]
 
+    @property
+    def frame(self) -> tuple[float, float]:
+        """Lowest and highest gap drawn: what was measured and zero, with a quarter of it around.
+
+        The band of a law that hardly knows its exponents would make a point of everything else;
+        it leaves the frame instead.
+        """
+        values = [0.0]
+        for _, cell in self.cells:
+            values += [each for each in (cell.mean, cell.low, cell.high) if each is not None]
+        room = (max(values) - min(values)) / 4
+        return min(values) - room, max(values) + room
+
 
 def gap_law_curves(
     records: Sequence[RunRecord], gaps: GapTable, laws: Sequence[GapLaws]
@@ -147,6 +160,7 @@ def draw(numbers: GapLawCurves, *, columns: int = WIDE_COLUMNS) -> go.Figure:
         tickvals=across,
         ticktext=[count(D) for D in across],
     )
+    figure.update_yaxes(range=numbers.frame)
     return figure
 
 

@@ -118,8 +118,8 @@ def _compared(fit: Fit, chosen: Criteria) -> str:
     if all(one.held_out is None for one in everyone):
         scores = [f"{one.law} {_number(one.aicc)}" for one in everyone]
         return (
-            f"No size can be left out to compare forms by; their AICc: {listed(scores)}; the "
-            f"{chosen.law} form {why}."
+            "No size can be left out to compare forms by (sizes within 10 % count as one); their "
+            f"AICc: {listed(scores)}; the {chosen.law} form {why}."
         )
     errors = [f"{one.law} {_percent(one.held_out)}" for one in everyone]
     least = min(one.held_out for one in everyone if one.held_out is not None)

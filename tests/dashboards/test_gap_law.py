@@ -128,3 +128,12 @@ def test_without_a_pair_the_figure_says_so() -> None:
 
 def test_one_column_and_three_columns_draw_the_same_traces(found: GapLawCurves) -> None:
     assert draw(found, columns=3).data == draw(found, columns=1).data
+
+
+def test_a_band_that_runs_off_leaves_the_frame_of_what_was_measured(found: GapLawCurves) -> None:
+    wild = replace(found.bands[0], low=(-300.0,), high=(300.0,))
+    figure = draw(replace(found, bands=(wild,)))
+    low, high = figure.layout.yaxis.range
+    measured = [cell.mean for _, cell in found.cells]
+    assert low <= min(0.0, *measured)
+    assert max(measured) < high < 10 * max(measured)
