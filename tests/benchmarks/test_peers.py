@@ -147,9 +147,9 @@ def test_a_quantizer_that_fails_when_called_is_missing() -> None:
     assert attempted(torch.abs, torch.ones(1, 16)) is torch.abs
 
 
-def test_the_pins_are_those_of_the_peers_and_of_what_two_of_them_need() -> None:
+def test_the_pins_are_those_of_the_peers_of_what_two_of_them_need_and_of_the_other_fitter() -> None:
     pinned = re.findall(r"(?:^|(?<= ))([a-z-]+)==[0-9.]+$", PINS.read_text(), re.MULTILINE)
-    assert sorted(pinned) == sorted({*PACKAGES, "ninja", "transformers"})
+    assert sorted(pinned) == sorted({*PACKAGES, "ninja", "transformers", "chinchilla"})
 
 
 def test_what_is_to_be_done_about_a_missing_package_is_the_pinned_line() -> None:
