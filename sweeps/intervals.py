@@ -120,8 +120,9 @@ def bootstrap_interval(
     drawn = np.random.default_rng(seed).choice(residuals, size=(draws, mean.n))
     means = np.add.reduceat(drawn, starts, axis=1) / sizes
     squares = ((drawn - np.repeat(means, sizes, axis=1)) ** 2).sum(axis=1)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         pivots = means.mean(axis=1) / (np.sqrt(squares / mean.df) * _spread(groups))
+    pivots[np.isnan(pivots)] = 0.0  # a draw of zeros alone lies on the mean
     low, high = np.quantile(
         pivots, ((1 - level) / 2, (1 + level) / 2), method="closest_observation"
     )

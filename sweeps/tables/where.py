@@ -49,8 +49,10 @@ def _condition(frame: DataFrame, expression: str) -> Series:
     # The evaluator would take @name for a variable of this program.
     if "@" in expression:
         raise InputError(f"{KEY} = {expression}: @ has no meaning here; name a column")
+    # 6 N D of a large run leaves the 64-bit integers, which would wrap around without a word.
+    whole = {name: "float64" for name in frame.columns if frame[name].dtype.kind in "iu"}
     try:
-        found = frame.eval(expression, engine="python")
+        found = frame.astype(whole).eval(expression, engine="python")
     except UndefinedVariableError as error:
         names = ", ".join(map(str, frame.columns))
         raise InputError(f"{KEY} = {expression}: {error}; the columns are {names}") from error

@@ -65,6 +65,15 @@ def test_the_bootstrap_is_the_same_for_the_same_seed_and_moves_with_the_values()
     assert moved == pytest.approx((7 + 2 * ends[0], 7 + 2 * ends[1]))
 
 
+def test_seeds_that_mostly_agree_to_the_last_digit_have_a_finite_bootstrap_interval() -> None:
+    groups = [np.full(8, 0.01), np.array([0.02, 0.02, 0.03])]
+    ends = bootstrap_interval(groups)
+    assert ends is not None
+    low, high = ends
+    assert low < mean_of_groups(groups).value < high
+    assert high - low < 0.02
+
+
 def test_too_few_repeats_have_no_bootstrap_interval() -> None:
     few = np.arange(LEAST_RESIDUALS - 1.0)
     assert bootstrap_interval([few]) is None

@@ -60,3 +60,10 @@ def test_what_is_no_condition_is_refused_in_one_sentence(frame, condition, sente
         select(frame, condition)
     assert str(raised.value).startswith(f"where = {condition}: ")
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["int64", "uint64", "Int64"])
+def test_products_of_counts_do_not_wrap_around(name):
+    counts = DataFrame({"N": [1e9, 2e9, 3e9], "D": [2e9, 2e9, 2e9]}).astype(name)
+    assert select(counts, "6 * N * D > 1.5e19").index.tolist() == [1, 2]
+    assert select(counts, "N ** 3 < 1e28").index.tolist() == [0, 1]
